@@ -1,0 +1,44 @@
+/** The one table of everything that can go wrong on our side. A program that fails is a result; a sandbox that fails throws one of these. */
+export const errorTable = {
+  invalid: { status: 400, exitCode: 125, retryable: false, means: 'the request is wrong; the message names the field' },
+  'not-found': { status: 404, exitCode: 125, retryable: false, means: 'there is no sandbox with this id here' },
+  conflict: { status: 409, exitCode: 125, retryable: false, means: 'the call does not fit the state of what it was called on' },
+  closed: { status: 410, exitCode: 125, retryable: false, means: 'the sandbox was closed before or during the call' },
+  expired: { status: 410, exitCode: 125, retryable: false, means: 'the lifetime of the sandbox ran out' },
+  busy: { status: 429, exitCode: 125, retryable: true, means: 'a bound of this machine is reached; the same call may succeed later' },
+  internal: { status: 500, exitCode: 125, retryable: false, means: 'a defect of ours' },
+  unsupported: { status: 501, exitCode: 125, retryable: false, means: 'what was asked for cannot be enforced here, so nothing was started' },
+  broken: { status: 502, exitCode: 125, retryable: true, means: 'the cell ended or spoke out of turn; it was closed' },
+  unavailable: { status: 503, exitCode: 125, retryable: false, means: 'no driver can build a cell on this machine; the hint removes the obstacle' },
+} as const satisfies Record<string, ErrorRow>
+
+interface ErrorRow {
+  readonly status: number
+  readonly exitCode: number
+  readonly retryable: boolean
+  readonly means: string
+}
+
+export type ErrorCode = keyof typeof errorTable
+
+export interface ErrorOptions {
+  /** The next act, as a command. */
+  readonly hint?: string
+  readonly cause?: unknown
+}
+
+export class SandboxError extends Error {
+  override readonly name = 'SandboxError'
+  readonly code: ErrorCode
+  readonly hint: string | undefined
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.hint = options.hint
+  }
+
+  get retryable(): boolean {
+    return errorTable[this.code].retryable
+  }
+}

@@ -1,0 +1,59 @@
+import type { Probe } from './driver.js'
+import type { LimitName } from './limits.js'
+import type { Ending, OutputEvent, RunRequest } from './run.js'
+import type { Spec, SpecInput, Tier } from './spec.js'
+
+export interface CallOptions {
+  readonly signal?: AbortSignal
+}
+
+export type SandboxState = 'running' | 'closed'
+
+export interface SandboxInfo {
+  readonly id: string
+  readonly state: SandboxState
+  readonly spec: Spec
+  readonly driver: string
+  readonly tier: Tier
+  readonly createdAt: string
+  readonly expiresAt: string
+  /** Default limits that nothing enforces here, each with the reason. Stated limits are never in this list: they are refused instead. */
+  readonly unenforced: readonly { readonly limit: LimitName; readonly why: string }[]
+}
+
+export interface SandboxFilter {
+  readonly name?: string
+  readonly agent?: string
+  readonly metadata?: Readonly<Record<string, string>>
+}
+
+/** One program in a sandbox, as a platform hands it out. */
+export interface PlatformProcess {
+  /** The pid seen inside the cell; 0 when the program did not start. */
+  readonly pid: number
+  /** Read by one consumer; ends when the program's output has ended. Not reading it holds the program back. */
+  readonly output: AsyncIterable<OutputEvent>
+  /** Resolves when the bytes are accepted; a program that closed its stdin swallows them quietly. */
+  write(bytes: Uint8Array): Promise<void>
+  endInput(): Promise<void>
+  /** To the program's process group; quiet when it has ended. */
+  signal(name: NodeJS.Signals): Promise<void>
+  /** With all its descendants; resolves when none is left. */
+  kill(reason?: string): Promise<void>
+  /** Settles when the program has ended and its output is read to the end (or dropped). Rejects only when the sandbox fails. */
+  readonly ended: Promise<Ending>
+}
+
+/** What every door talks to. The engine is one; a client over HTTP will be another. */
+export interface Platform extends AsyncDisposable {
+  create(spec: SpecInput, options?: CallOptions): Promise<SandboxInfo>
+  info(id: string, options?: CallOptions): Promise<SandboxInfo>
+  list(filter?: SandboxFilter, options?: CallOptions): AsyncIterable<SandboxInfo>
+  start(id: string, request: RunRequest, options?: CallOptions): Promise<PlatformProcess>
+  /** Idempotent: a sandbox that is gone is quiet. Resolves when nothing of it is left. */
+  close(id: string): Promise<void>
+  /** Closes all that match; without a filter all there are. Resolves to how many were closed. */
+  closeAll(filter?: SandboxFilter): Promise<number>
+  /** What each driver can do on this machine. */
+  probe(options?: CallOptions): Promise<readonly Probe[]>
+}

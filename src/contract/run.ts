@@ -1,0 +1,61 @@
+import { z } from 'zod'
+import { bytesSchema, durationSchema } from './quantities.js'
+import { envSchema, pathSchema, textSchema, userNames } from './spec.js'
+
+/** A string is given to the cell's shell; an array is executed as it is. */
+export const commandSchema = z.union([textSchema.min(1, 'must not be empty'), z.array(textSchema).min(1, 'must name a program')], {
+  error: 'must be a string for the shell, or a non-empty array of strings',
+})
+
+export type Command = z.input<typeof commandSchema>
+
+export const onOutputLimit = ['kill', 'truncate'] as const
+
+/** What one run needs; the sandbox's spec fills in the rest. */
+export const runRequestSchema = z.strictObject({
+  command: commandSchema.refine((command) => typeof command === 'string' || command[0] !== '', 'the program name must not be empty'),
+  cwd: pathSchema.optional(),
+  env: envSchema.default({}),
+  user: z.enum(userNames).optional(),
+  /** Whether stdin will be fed; otherwise the program reads an end of file. */
+  stdin: z.boolean().default(false),
+  /** Wall time; may lower the sandbox's `limits.time`, never raise it. */
+  timeout: durationSchema({ min: 1, max: 7 * 86_400_000, example: '60s' }).optional(),
+  /** Set for a captured run: stdout and stderr together are kept up to this many bytes. A streamed run has back-pressure instead. */
+  output: z
+    .strictObject({ limit: bytesSchema({ min: 0, max: 2 ** 30, example: '10m' }).optional(), onLimit: z.enum(onOutputLimit).default('kill') })
+    .optional(),
+})
+
+export type RunRequest = z.input<typeof runRequestSchema>
+
+/** How a program ended. A value, never an exception. */
+export type Outcome =
+  | { readonly kind: 'exited'; readonly code: number }
+  | { readonly kind: 'signaled'; readonly signal: string }
+  | { readonly kind: 'timed-out'; readonly limitMs: number }
+  | { readonly kind: 'out-of-memory'; readonly limitBytes: number }
+  | { readonly kind: 'output-limit'; readonly limitBytes: number }
+  | { readonly kind: 'killed'; readonly reason: string }
+  | { readonly kind: 'not-started'; readonly code: 126 | 127; readonly reason: string }
+
+export interface Usage {
+  readonly wallMs: number
+  readonly cpuUserMs: number
+  readonly cpuSystemMs: number
+  readonly memoryPeakBytes: number
+  /** stdout and stderr together, as printed, kept or not. */
+  readonly outputBytes: number
+}
+
+export interface Ending {
+  readonly outcome: Outcome
+  readonly usage: Usage
+  /** True when output was dropped at the limit. */
+  readonly truncated: boolean
+}
+
+export interface OutputEvent {
+  readonly type: 'stdout' | 'stderr'
+  readonly bytes: Uint8Array
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod'
+import type { Limits } from './limits.js'
+import { limitsSchema } from './limits.js'
+import { durationSchema } from './quantities.js'
+
+/** How strong a boundary is, weakest first. `none` is the fake driver's: never chosen unless asked for by name. */
+export const tiers = ['none', 'wasm', 'process', 'container', 'gvisor', 'vm'] as const
+export type Tier = (typeof tiers)[number]
+
+export const userNames = ['user', 'root'] as const
+export type UserName = (typeof userNames)[number]
+
+const noNul = (text: string): boolean => !text.includes('\0')
+
+export const textSchema = z.string().refine(noNul, 'must not contain a NUL character')
+
+export const envSchema = z.record(
+  z
+    .string()
+    .min(1)
+    .refine((name) => noNul(name) && !name.includes('='), 'a variable name must not contain = or a NUL character'),
+  textSchema,
+)
+
+export const pathSchema = textSchema.refine((path) => path.startsWith('/'), 'must be an absolute path').refine((path) => new TextEncoder().encode(path).length <= 4095, 'must be at most 4095 bytes')
+
+const labelSchema = z
+  .string()
+  .min(1)
+  .max(200)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused here
+  .regex(/^[^\u0000-\u001f\u007f]*$/, 'must not contain control characters')
+
+/** What a user asks for when creating a sandbox. */
+export const specSchema = z.strictObject({
+  template: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9._-]{0,62}$/, "must be a template's name, such as 'python'")
+    .default('host'),
+  name: labelSchema.optional(),
+  agent: labelSchema.optional(),
+  metadata: z.record(labelSchema, z.string().max(4096)).default({}),
+  limits: limitsSchema.default({}),
+  /** From creation to closing, whatever runs. */
+  lifetime: durationSchema({ min: 1, max: 30 * 86_400_000, example: '5m' }).default(300_000),
+  env: envSchema.default({}),
+  /** Where runs start; the cell's workspace when not given. */
+  cwd: pathSchema.optional(),
+  user: z.enum(userNames).default('user'),
+  driver: z.string().min(1).max(40).optional(),
+  minTier: z.enum(tiers).default('process'),
+})
+
+export type SpecInput = z.input<typeof specSchema>
+
+/** The spec once parsed and completed: every limit has a value. */
+export interface Spec extends Omit<z.output<typeof specSchema>, 'limits' | 'lifetime'> {
+  readonly limits: Limits
+  readonly lifetimeMs: number
+}
+
+/** Sandbox ids become DNS labels, so nothing else is accepted anywhere. */
+export const idSchema = z.string().regex(/^[a-z0-9]{20}$/, 'must be a sandbox id: 20 lower-case letters and digits')
