@@ -19,6 +19,8 @@ export const runRequestSchema = z.strictObject({
   user: z.enum(userNames).optional(),
   /** Whether stdin will be fed; otherwise the program reads an end of file. */
   stdin: z.boolean().default(false),
+  /** A process to be kept rather than a run: bounded by the sandbox's lifetime and its own `timeout`, not by `limits.time`. */
+  background: z.boolean().default(false),
   /** Wall time; may lower the sandbox's `limits.time`, never raise it. */
   timeout: durationSchema({ min: 1, max: 7 * 86_400_000, example: '60s' }).optional(),
   /** Set for a captured run: stdout and stderr together are kept up to this many bytes. A streamed run has back-pressure instead. */

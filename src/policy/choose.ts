@@ -1,0 +1,110 @@
+import type { DriverLimit, Probe } from '../contract/driver.js'
+import { type ErrorCode, SandboxError } from '../contract/errors.js'
+import type { Limits } from '../contract/limits.js'
+import type { SandboxInfo } from '../contract/platform.js'
+import { type Spec, tiers, type UserName } from '../contract/spec.js'
+
+export interface Choice {
+  readonly probe: Probe
+  /** The spec's limits; a default above what this driver can enforce is lowered to that. */
+  readonly limits: Limits
+  readonly unenforced: SandboxInfo['unenforced']
+}
+
+interface Refusal {
+  readonly code: Extract<ErrorCode, 'unsupported' | 'unavailable'>
+  readonly driver: string
+  readonly whys: readonly string[]
+  readonly hint: string | undefined
+}
+
+type Verdict = { readonly choice: Choice } | { readonly refusal: Refusal }
+
+const doctor = 'glovebox doctor'
+
+/** Where a limit's value is kept. */
+const valueNames = { memory: 'memoryBytes', cpus: 'cpus', disk: 'diskBytes', processes: 'processes' } as const satisfies Record<DriverLimit, keyof Limits>
+
+/**
+ * The driver for a spec: the one it names; otherwise, of those that can hold all it states, the one that enforces most of the unstated
+ * defaults, then the strongest, then the first given. A driver without a boundary has to be named, and `minTier: 'none'` stated.
+ * Throws SandboxError naming every driver that was considered and what speaks against it.
+ */
+export function chooseDriver(spec: Spec, probes: readonly Probe[]): Choice {
+  const considered = spec.driver === undefined ? probes.filter((probe) => probe.tier !== 'none') : probes.filter((probe) => probe.driver === spec.driver)
+  const verdicts = considered.map((probe) => judge(spec, probe))
+  const choices = verdicts.flatMap((verdict) => ('choice' in verdict ? [verdict.choice] : []))
+  const [best] = choices.sort((a, b) => a.unenforced.length - b.unenforced.length || tiers.indexOf(b.probe.tier) - tiers.indexOf(a.probe.tier))
+  if (best) return best
+  const refusals = verdicts.flatMap((verdict) => ('refusal' in verdict ? [verdict.refusal] : []))
+  throw refuse(spec, refusals, probes)
+}
+
+function judge(spec: Spec, probe: Probe): Verdict {
+  const { driver, tier } = probe
+  const refused = (code: Refusal['code'], whys: readonly string[], hint?: string): Verdict => ({ refusal: { code, driver, whys, hint } })
+
+  if (tiers.indexOf(tier) < tiers.indexOf(spec.minTier)) {
+    return refused('unsupported', [`is of tier '${tier}', and the least accepted (minTier) is '${spec.minTier}'`])
+  }
+  if (!probe.available) {
+    const whys = probe.obstacles.map(({ what, why, hint }) => `${what}: ${why} (${hint})`)
+    return refused('unavailable', whys.length > 0 ? whys : ['is not available'], probe.obstacles[0]?.hint)
+  }
+  const lacking = [...lackingLimits(spec.limits, probe), ...lackingUser(spec.user, probe)]
+  if (lacking.length > 0) return refused('unsupported', lacking)
+  return { choice: { probe, limits: lowerDefaults(spec.limits, probe), unenforced: unenforcedLimits(spec.limits, probe) } }
+}
+
+function refuse(spec: Spec, refusals: readonly Refusal[], probes: readonly Probe[]): SandboxError {
+  if (refusals.length === 0) {
+    const names = probes.map((probe) => probe.driver).join(', ') || 'none'
+    const what = spec.driver === undefined ? 'no driver here builds a boundary' : `driver: there is no driver '${spec.driver}' here`
+    return new SandboxError('unsupported', `${what} (drivers: ${names})`, { hint: doctor })
+  }
+  // What only needs another wish is told before what needs another machine.
+  const first = refusals.find((refusal) => refusal.code === 'unsupported') ?? refusals[0]
+  const reasons = refusals.map(({ driver, whys }) => `driver ${driver}: ${whys.join('; ')}`)
+  return new SandboxError(first?.code ?? 'unavailable', reasons.join('. '), { hint: first?.hint ?? doctor })
+}
+
+function lackingLimits(limits: Limits, probe: Probe): string[] {
+  return driverLimits().flatMap((limit) => {
+    if (!limits.stated.includes(limit)) return []
+    const enforcement = probe.limits[limit]
+    if (!enforcement.enforced) return [`limits.${limit} cannot be enforced: ${enforcement.why}`]
+    const value = limits[valueNames[limit]]
+    if (enforcement.max === undefined || value <= enforcement.max) return []
+    return [`limits.${limit}: ${value} is above the ${enforcement.max} that can be enforced (${enforcement.by})`]
+  })
+}
+
+function lackingUser(user: UserName, probe: Probe): string[] {
+  const found = probe.users[user]
+  return found.available ? [] : [userRefusal(user, found.why)]
+}
+
+/** The same words whether a spec or a run asked. */
+export function userRefusal(user: UserName, why: string): string {
+  return `user: '${user}' is not available: ${why}`
+}
+
+function unenforcedLimits(limits: Limits, probe: Probe): SandboxInfo['unenforced'] {
+  return driverLimits().flatMap((limit) => {
+    const enforcement = probe.limits[limit]
+    return enforcement.enforced || limits.stated.includes(limit) ? [] : [{ limit, why: enforcement.why }]
+  })
+}
+
+function lowerDefaults(limits: Limits, probe: Probe): Limits {
+  const lowered: Partial<Record<(typeof valueNames)[DriverLimit], number>> = {}
+  for (const limit of driverLimits()) {
+    const enforcement = probe.limits[limit]
+    if (enforcement.enforced && enforcement.max !== undefined && enforcement.max < limits[valueNames[limit]]) lowered[valueNames[limit]] = enforcement.max
+  }
+  return { ...limits, ...lowered }
+}
+
+function driverLimits(): readonly DriverLimit[] {
+  return Object.keys(valueNames) as DriverLimit[]
+}

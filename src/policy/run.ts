@@ -1,0 +1,48 @@
+import { SandboxError } from '../contract/errors.js'
+import { type onOutputLimit, runRequestSchema } from '../contract/run.js'
+import type { Spec, UserName } from '../contract/spec.js'
+import { checkCommand, checkEnv } from './bounds.js'
+import { parseWith } from './refusal.js'
+
+/** One run, checked and completed from its sandbox's spec. */
+export interface RunPlan {
+  readonly command: string | readonly string[]
+  /** Undefined: where the cell's runs start. */
+  readonly cwd: string | undefined
+  /** The spec's variables and the run's own. */
+  readonly env: Readonly<Record<string, string>>
+  readonly user: UserName
+  readonly stdin: boolean
+  /** Wall time; undefined for a background process, which ends with its sandbox. */
+  readonly timeMs: number | undefined
+  /** Set for a captured run. */
+  readonly output: { readonly limitBytes: number; readonly onLimit: (typeof onOutputLimit)[number] } | undefined
+}
+
+/** Throws SandboxError('invalid') naming the field: before anything starts. */
+export function planRun(request: unknown, spec: Spec): RunPlan {
+  const parsed = parseWith(runRequestSchema, request, 'run')
+  const { limits } = spec
+  const env = { ...spec.env, ...parsed.env }
+  checkCommand(parsed.command)
+  checkEnv(env)
+  if (!parsed.background) checkNotRaised('timeout', parsed.timeout, { limit: 'time', most: limits.timeMs })
+  checkNotRaised('output.limit', parsed.output?.limit, { limit: 'output', most: limits.outputBytes })
+  return {
+    command: parsed.command,
+    cwd: parsed.cwd ?? spec.cwd,
+    env,
+    user: parsed.user ?? spec.user,
+    stdin: parsed.stdin,
+    timeMs: parsed.timeout ?? (parsed.background ? undefined : limits.timeMs),
+    output: parsed.output && { limitBytes: parsed.output.limit ?? limits.outputBytes, onLimit: parsed.output.onLimit },
+  }
+}
+
+/** A run may lower what its sandbox allows. Asking for more is refused, not quietly lowered: the run would end sooner than its owner expects. */
+function checkNotRaised(field: string, value: number | undefined, { limit, most }: { readonly limit: 'time' | 'output'; readonly most: number }): void {
+  if (value === undefined || value <= most) return
+  throw new SandboxError('invalid', `${field}: ${value} is above the sandbox's limits.${limit} of ${most}`, {
+    hint: `create the sandbox with limits: { ${limit}: ${value} }`,
+  })
+}

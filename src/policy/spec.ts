@@ -1,0 +1,55 @@
+import { z } from 'zod'
+import { SandboxError } from '../contract/errors.js'
+import type { LimitName, Limits } from '../contract/limits.js'
+import { defaultLimits, limitsSchema } from '../contract/limits.js'
+import type { SandboxFilter, SandboxInfo } from '../contract/platform.js'
+import { idSchema, type Spec, specSchema } from '../contract/spec.js'
+import { checkEnv } from './bounds.js'
+import { parseWith } from './refusal.js'
+
+/** What a user asked for, checked field by field and completed. Throws SandboxError('invalid') naming the field. */
+export function parseSpec(input: unknown): Spec {
+  const { limits, lifetime, ...rest } = parseWith(specSchema, input, 'spec')
+  checkEnv(rest.env)
+  return { ...rest, limits: completeLimits(limits), lifetimeMs: lifetime }
+}
+
+/** Every limit with a value; those without one of their own take the default and are not in `stated`. */
+export function completeLimits(input: z.output<typeof limitsSchema>): Limits {
+  const names = Object.keys(limitsSchema.shape) as LimitName[]
+  return {
+    memoryBytes: input.memory ?? defaultLimits.memoryBytes,
+    cpus: input.cpus ?? defaultLimits.cpus,
+    timeMs: input.time ?? defaultLimits.timeMs,
+    diskBytes: input.disk ?? defaultLimits.diskBytes,
+    processes: input.processes ?? defaultLimits.processes,
+    outputBytes: input.output ?? defaultLimits.outputBytes,
+    stated: names.filter((name) => input[name] !== undefined),
+  }
+}
+
+export function parseId(id: unknown): string {
+  return parseWith(idSchema, id, 'id')
+}
+
+const filterSchema = z.strictObject({
+  name: z.string().optional(),
+  agent: z.string().optional(),
+  metadata: z.record(z.string(), z.string()).optional(),
+})
+
+/** A condition that was written but has no value would silently match everything, so it is refused. */
+export function parseFilter(filter: unknown): SandboxFilter {
+  if (filter === undefined) return {}
+  const parsed = parseWith(filterSchema, filter, 'filter')
+  for (const [field, value] of Object.entries(filter as object)) {
+    if (value === undefined) throw new SandboxError('invalid', `${field}: is undefined; leave it out to match every sandbox`)
+  }
+  return parsed as SandboxFilter
+}
+
+export function matchesFilter({ spec }: Pick<SandboxInfo, 'spec'>, filter: SandboxFilter): boolean {
+  if (filter.name !== undefined && filter.name !== spec.name) return false
+  if (filter.agent !== undefined && filter.agent !== spec.agent) return false
+  return Object.entries(filter.metadata ?? {}).every(([key, value]) => Object.hasOwn(spec.metadata, key) && spec.metadata[key] === value)
+}
