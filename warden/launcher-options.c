@@ -1,0 +1,118 @@
+/*
+ * launcher [options] -- PROGRAM ARG…
+ *
+ *   --parent PID                   fail unless this is still our parent
+ *   --channel FD                   becomes stdin and stdout of PROGRAM
+ *   --join PATH                    a cgroup.procs to enter first; may be repeated
+ *   --open FD PATH                 opened write-only for PROGRAM at this number; may be repeated
+ *   --stage NAME SOURCE            bound to /tmp/NAME in a private mount namespace; may be repeated
+ *   --devices                      a /tmp/dev with the plain character devices, in that namespace
+ *   --map BASE COUNT INFO BLOCK    id maps `0 BASE COUNT` for bwrap's child; --info-fd and --userns-block-fd are INFO and BLOCK
+ *   --drop ID                      run PROGRAM with this uid and gid and no groups
+ */
+#include "launcher.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static unsigned parse_number(const char *text, unsigned most)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long value = strtoul(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || value > most || text[0] == '-') {
+        errno = EINVAL;
+        fail("parse", text);
+    }
+    return (unsigned)value;
+}
+
+static int parse_fd(const char *text)
+{
+    unsigned fd = parse_number(text, FIRST_OWN_FD - 1);
+    if (fd < 3) {
+        errno = EINVAL;
+        fail("use descriptor", text);
+    }
+    return (int)fd;
+}
+
+static size_t next_index(size_t *count, size_t most, const char *option)
+{
+    if (*count == most) {
+        errno = E2BIG;
+        fail("repeat", option);
+    }
+    return (*count)++;
+}
+
+static void add_stage(struct options *options, char **values)
+{
+    struct stage_request request = { .name = values[0], .source = values[1] };
+    if (request.name[0] == '\0' || request.name[0] == '.' || strchr(request.name, '/') != NULL || strcmp(request.name, "dev") == 0) {
+        errno = EINVAL;
+        fail("stage", request.name);
+    }
+    options->stage[next_index(&options->stages, MOST_STAGES, "--stage")] = request;
+}
+
+static void set_map(struct options *options, char **values)
+{
+    options->map = true;
+    options->map_base = parse_number(values[0], 0xfffffffe);
+    options->map_count = parse_number(values[1], 0xfffffffe);
+    options->info_fd = parse_fd(values[2]);
+    options->block_fd = parse_fd(values[3]);
+}
+
+/* Carries out one option; answers how many values it took, or -1 when there is no such option or values are missing. */
+static int take_option(struct options *options, const char *name, char **values, int left)
+{
+    if (strcmp(name, "--devices") == 0)
+        return options->devices = true, 0;
+    if (left < 1)
+        return -1;
+    if (strcmp(name, "--parent") == 0)
+        return options->parent = (pid_t)parse_number(values[0], 0x7fffffff), 1;
+    if (strcmp(name, "--channel") == 0)
+        return options->channel = parse_fd(values[0]), 1;
+    if (strcmp(name, "--join") == 0)
+        return options->join[next_index(&options->joins, MOST_JOINS, name)] = values[0], 1;
+    if (strcmp(name, "--drop") == 0)
+        return options->drop = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
+    if (left < 2)
+        return -1;
+    if (strcmp(name, "--open") == 0) {
+        struct open_request request = { .fd = parse_fd(values[0]), .path = values[1] };
+        options->open[next_index(&options->opens, MOST_OPENS, name)] = request;
+        return 2;
+    }
+    if (strcmp(name, "--stage") == 0)
+        return add_stage(options, values), 2;
+    if (strcmp(name, "--map") == 0 && left >= 4)
+        return set_map(options, values), 4;
+    return -1;
+}
+
+void parse_options(struct options *options, int argc, char **argv)
+{
+    memset(options, 0, sizeof *options);
+    options->self = getpid();
+    options->channel = -1;
+    int at = 1;
+    while (at < argc && strcmp(argv[at], "--") != 0) {
+        int taken = take_option(options, argv[at], argv + at + 1, argc - at - 1);
+        if (taken < 0) {
+            errno = EINVAL;
+            fail("understand", argv[at]);
+        }
+        at += 1 + taken;
+    }
+    if (at + 1 >= argc) {
+        errno = EINVAL;
+        fail("find", "program after --");
+    }
+    options->program = argv + at + 1;
+}

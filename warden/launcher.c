@@ -1,0 +1,91 @@
+/*
+ * The launcher starts bwrap. It does what TypeScript cannot: join cgroups before the clone, stage bind sources while it
+ * still may read them, write id maps from outside, and tie the cell's life to its owner's.
+ *
+ *   engine ── launcher ═exec═ bwrap (monitor) ── bwrap (child, new namespaces) ═exec═ warden
+ *                 └─ mapper: reads the child's pid, writes its id maps, lets it go on, exits
+ *
+ * Everything that needs privilege happens before the ids are dropped; nothing is regained. For an ordinary user the options
+ * for staging, mapping and dropping are simply absent.
+ */
+#include "launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+void fail(const char *verb, const char *object)
+{
+    dprintf(STDERR_FILENO, "launcher: %s %s: %s\n", verb, object, strerror(errno));
+    _exit(LAUNCHER_FAILED);
+}
+
+static void drop_ids(const struct options *options)
+{
+    if (!options->drop)
+        return;
+    if (setgroups(0, NULL) != 0)
+        fail("drop", "groups");
+    if (setresgid(options->drop_to, options->drop_to, options->drop_to) != 0)
+        fail("drop", "gid");
+    if (setresuid(options->drop_to, options->drop_to, options->drop_to) != 0)
+        fail("drop", "uid");
+}
+
+/* After the ids are dropped, because a change of ids clears the signal; the owner may have died before it was set. */
+static void die_with_parent(const struct options *options)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
+        fail("set", "parent death signal");
+    if (options->parent != 0 && getppid() != options->parent) {
+        errno = ESRCH;
+        fail("find", "parent");
+    }
+}
+
+/* A session of its own: no controlling terminal reaches the cell, and a Ctrl-C at the owner's terminal does not end it. */
+static void leave_session(void)
+{
+    if (setsid() < 0 && getsid(0) != getpid())
+        fail("start", "session");
+}
+
+static void execute(int program, const struct options *options)
+{
+    char *const environment[] = { NULL };
+
+    /* A setuid bwrap would refuse the flags we need; with this it runs as what we are. */
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        fail("set", "no_new_privs");
+    syscall(SYS_execveat, program, "", options->program, environment, AT_EMPTY_PATH);
+    fail("execute", options->program[0]);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+
+    parse_options(&options, argc, argv);
+    arrange_descriptors(&options);
+    join_cgroups(&options);
+    /* By descriptor, because staging covers /tmp. */
+    int program = open(options.program[0], O_PATH | O_CLOEXEC);
+    if (program < 0)
+        fail("open", options.program[0]);
+    program = move_own(program);
+    umask(022);
+    leave_session();
+    stage_sources(&options);
+    fork_mapper(&options);
+    drop_ids(&options);
+    die_with_parent(&options);
+    execute(program, &options);
+}
