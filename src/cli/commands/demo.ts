@@ -1,0 +1,122 @@
+import { createPlatform } from '../../compose.js'
+import type { Platform } from '../../contract/platform.js'
+import { type DemoStage, plantStage } from '../demo-stage.js'
+import { type DemoStep, demoSteps, type Observed, type Verdict } from '../demo-steps.js'
+import { exitCodes } from '../exit-codes.js'
+import { watchInterrupts } from '../interrupts.js'
+import { spawnPlainly } from '../plain-spawn.js'
+import { type Colors, colorsFor, escapeControls, printJson } from '../print.js'
+import { parseRunFlags, type RunFlags } from '../run-flags.js'
+import { captureOutput } from '../streams.js'
+import { durationInWords } from '../words.js'
+
+/** The PATH that programs have inside a cell: beside it, a plain spawn has to find the very same ones. */
+const cellPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+const refusalMissing = 1
+
+export type DemoFlags = Pick<RunFlags, 'driver' | 'minTier' | 'json'>
+
+interface StepReport {
+  readonly name: string
+  readonly title: string
+  readonly result: 'ok' | 'failed' | 'not-run'
+  readonly seen: string
+  readonly plain: string
+  readonly sandboxMs: number
+  readonly plainMs: number
+}
+
+interface Ground {
+  readonly platform: Platform
+  readonly stage: DemoStage
+  readonly flags: DemoFlags
+  readonly signal: AbortSignal
+}
+
+/** Runs every step in a fresh sandbox and plainly beside it. Resolves to 1 when something did not go as it should. */
+export async function demo(flags: DemoFlags): Promise<number> {
+  using interrupts = watchInterrupts()
+  await using platform = createPlatform()
+  await using stage = await plantStage()
+  const ground = { platform, stage, flags, signal: interrupts.signal }
+  const colors = colorsFor(process.stdout)
+  const { driver, tier } = await firstSandbox(ground)
+  if (!flags.json) process.stdout.write(`${colors.bold('glovebox demo')}  every line a fresh sandbox: driver ${driver}, tier ${tier}\n\n`)
+  const reports: StepReport[] = []
+  for (const step of demoSteps) {
+    if (!flags.json && process.stdout.isTTY) process.stdout.write(colors.dim(`  … ${step.title}`))
+    const report = await perform(step, ground)
+    reports.push(report)
+    if (!flags.json) process.stdout.write(`${process.stdout.isTTY ? '\r\u001b[K' : ''}${renderStep(report, colors)}`)
+  }
+  const failed = reports.filter((report) => report.result === 'failed')
+  if (flags.json) printJson({ driver, tier, ok: failed.length === 0, steps: reports })
+  else process.stdout.write(renderSummary(reports, colors))
+  return failed.length === 0 ? exitCodes.ok : refusalMissing
+}
+
+/** Learns which driver is chosen, and takes the engine's first-time costs out of the first step. */
+async function firstSandbox({ platform, flags, signal }: Ground) {
+  const info = await platform.create(parseRunFlags([], { ...flags, env: [] }).spec, { signal })
+  await platform.close(info.id)
+  return info
+}
+
+async function perform(step: DemoStep, ground: Ground): Promise<StepReport> {
+  const sandboxMs: number[] = []
+  const plainMs: number[] = []
+  let verdict: Verdict = { ok: false, seen: '' }
+  let plain = ''
+  let missing: string | undefined
+  for (let round = 0; round < step.rounds; round += 1) {
+    const unprotected = await spawnPlainly((step.plainArgv ?? step.argv)(ground.stage), { stopAfterMs: step.timeMs, path: cellPath, signal: ground.signal })
+    plain = unprotected.missing ?? (await step.judgePlain(unprotected, ground.stage))
+    plainMs.push(unprotected.ms)
+    const startedAt = performance.now()
+    const observed = await runSandboxed(step, ground)
+    sandboxMs.push(performance.now() - startedAt)
+    if (observed.outcome.kind === 'not-started') missing = observed.outcome.reason
+    verdict = await step.judge(observed, ground.stage)
+    if (!verdict.ok) break
+  }
+  const result = missing !== undefined ? 'not-run' : verdict.ok ? 'ok' : 'failed'
+  const seen = missing ?? verdict.seen
+  return { name: step.name, title: step.title, result, seen, plain, sandboxMs: median(sandboxMs), plainMs: median(plainMs) }
+}
+
+async function runSandboxed(step: DemoStep, { platform, stage, flags, signal }: Ground): Promise<Observed> {
+  const { spec, request } = parseRunFlags(step.argv(stage), { ...flags, env: [], timeout: `${step.timeMs}ms` })
+  const { id } = await platform.create(spec, { signal })
+  try {
+    const program = await platform.start(id, { ...request, output: {} }, { signal })
+    const [captured, ending] = await Promise.all([captureOutput(program), program.ended])
+    return { outcome: ending.outcome, stdout: captured.stdout.toString(), stderr: captured.stderr.toString() }
+  } finally {
+    await platform.close(id)
+  }
+}
+
+const marks = { ok: '✓', failed: '✗', 'not-run': '–' } as const
+const titleWidth = 40
+
+function renderStep(report: StepReport, colors: Colors): string {
+  const paint = { ok: colors.green, failed: colors.red, 'not-run': colors.yellow }[report.result]
+  const times =
+    report.result === 'not-run' ? '' : `${durationInWords(report.sandboxMs).padStart(8)} ${colors.dim(`· plain spawn ${durationInWords(report.plainMs)}`)}`
+  const seen = escapeControls(report.result === 'not-run' ? `not run: ${report.seen}` : report.seen)
+  const beside = report.plain === '' ? '' : colors.dim(`  · plain spawn: ${escapeControls(report.plain)}`)
+  return `${paint(`  ${marks[report.result]}`)} ${report.title.padEnd(titleWidth)}${times}\n    ${paint(seen)}${beside}\n`
+}
+
+function renderSummary(reports: readonly StepReport[], colors: Colors): string {
+  const count = (result: StepReport['result']): number => reports.filter((report) => report.result === result).length
+  const notRun = count('not-run') === 0 ? '' : `, ${count('not-run')} not run`
+  if (count('failed') > 0) return `\n${colors.red(`${count('failed')} of ${reports.length} did not go as they should`)}${notRun}.\n`
+  return `\n${count('ok')} of ${reports.length} went as they should${notRun}. Yours next:  glovebox run -- python3 -c 'print(6*7)'\n`
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.floor(sorted.length / 2)] ?? 0
+}

@@ -1,0 +1,92 @@
+import { arch, release, type } from 'node:os'
+import { createPlatform } from '../../compose.js'
+import type { Enforcement, Probe } from '../../contract/driver.js'
+import { exitCodes } from '../exit-codes.js'
+import { watchInterrupts } from '../interrupts.js'
+import { type Colors, colorsFor, escapeControls, printJson } from '../print.js'
+import { bytesInWords } from '../words.js'
+
+interface DoctorOptions {
+  readonly json: boolean
+  readonly version: string
+}
+
+/** Shows what each driver can enforce here. Resolves to 0 when one that isolates is available. */
+export async function doctor(options: DoctorOptions): Promise<number> {
+  using interrupts = watchInterrupts()
+  await using platform = createPlatform()
+  const drivers = await platform.probe({ signal: interrupts.signal })
+  const ready = drivers.some((probe) => probe.available && probe.isolates)
+  const host = { system: `${type()} ${release()} ${arch()}`, node: process.versions.node, uid: process.getuid?.() ?? null }
+  if (options.json) printJson({ version: options.version, host, ready, drivers })
+  else {
+    const colors = colorsFor(process.stdout)
+    const who = host.uid === 0 ? 'root' : `user ${host.uid}`
+    const sections = drivers.map((probe) => describeDriver(probe, colors))
+    const head = `${colors.bold(`glovebox ${options.version}`)}  ${host.system}, Node ${host.node}, as ${who}`
+    process.stdout.write(`${[head, ...sections, verdict(ready, colors)].join('\n\n')}\n`)
+  }
+  return ready ? exitCodes.ok : exitCodes.failure
+}
+
+function verdict(ready: boolean, colors: Colors): string {
+  return ready
+    ? `${colors.green('✓')} Sandboxes can be made here.  Try: glovebox demo`
+    : `${colors.red('✗')} No sandbox can be made here until an obstacle above is removed.`
+}
+
+function describeDriver(probe: Probe, colors: Colors): string {
+  const title = `${colors.bold(probe.driver)}  tier ${probe.tier}`
+  if (!probe.available) return [`${title}, ${colors.red('not available')}`, ...describeObstacles(probe, colors)].join('\n')
+  if (!probe.isolates)
+    return `${title}, ${colors.yellow('isolates nothing')}\n${row('use', `for tests only: --driver ${probe.driver} --min-tier ${probe.tier}`)}`
+  const limits = Object.entries(probe.limits).map(([name, enforcement]) => row(name, describeEnforcement(name, enforcement, colors), colors))
+  const ours = ['time', 'output'].map((name) => row(name, `${colors.green('enforced')} by the engine, as in every driver`, colors))
+  const filter = probe.filtersSyscalls ? `${colors.green('filtered')} by seccomp` : colors.yellow('not filtered')
+  const facts = Object.entries(probe.facts).map(([name, value]) => row(name, escapeControls(value), colors))
+  return [`${title}, ${colors.green('ready')}`, ...limits, ...ours, row('syscalls', filter, colors), ...describeUsers(probe, colors), ...facts].join('\n')
+}
+
+function describeObstacles(probe: Probe, colors: Colors): string[] {
+  return probe.obstacles.flatMap(({ what, why, hint }) => [
+    `  ${colors.red('✗')} ${wrap(escapeControls(`${what}: ${why}`), 4)}`,
+    `    ${colors.cyan('hint:')} ${escapeControls(hint)}`,
+  ])
+}
+
+function describeEnforcement(name: string, enforcement: Enforcement, colors: Colors): string {
+  if (!enforcement.enforced) return `${colors.yellow('not enforced')}: ${escapeControls(enforcement.why)}`
+  const most = enforcement.max === undefined ? '' : `, at most ${name === 'memory' || name === 'disk' ? bytesInWords(enforcement.max) : enforcement.max}`
+  return `${colors.green('enforced')} by ${escapeControls(enforcement.by)}${most}`
+}
+
+function describeUsers(probe: Probe, colors: Colors): string[] {
+  return Object.entries(probe.users).map(([name, user]) =>
+    row(`user ${name}`, user.available ? colors.green('available') : `${colors.yellow('not available')}: ${escapeControls(user.why)}`, colors),
+  )
+}
+
+const labelWidth = 14
+
+function row(label: string, text: string, colors?: Colors): string {
+  const padded = escapeControls(label).padEnd(labelWidth - 2)
+  return `  ${colors ? colors.dim(padded) : padded}  ${wrap(text, labelWidth + 2)}`
+}
+
+/** Breaks at words so that a terminal of 80 columns shows no torn line; what follows is indented below the first. */
+function wrap(text: string, indent: number): string {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && printedLength(`${line} ${word}`) > 79 - indent) {
+      lines.push(line)
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line].join(`\n${' '.repeat(indent)}`)
+}
+
+function printedLength(text: string): number {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours take no room on the screen
+  return text.replace(/\u001b\[\d+m/g, '').length
+}

@@ -1,0 +1,65 @@
+import { inspect } from 'node:util'
+import pico from 'picocolors'
+import type { ErrorCode } from '../contract/errors.js'
+import { errorTable, SandboxError } from '../contract/errors.js'
+
+export type Colors = ReturnType<typeof pico.createColors>
+
+/** Colours only where a person looks: a terminal that did not ask to be spared. */
+export function colorsFor(stream: { readonly isTTY?: boolean }): Colors {
+  const wanted = stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb'
+  return pico.createColors(wanted)
+}
+
+// C0, DEL and C1 drive terminals; line separators and the bidirectional controls make a line read as another one.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is escaped here
+const controls = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
+
+/** Text of unknown origin, safe to put into a line of ours: no byte of it can move the cursor or forge a second line. */
+export function escapeControls(text: string): string {
+  return text.replace(controls, (character) => {
+    if (character === '\n') return '\\n'
+    if (character === '\t') return '\\t'
+    const code = character.codePointAt(0) ?? 0
+    return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`
+  })
+}
+
+/** One object, one line. The controls that JSON itself leaves alone are escaped too, so that a terminal may show it. */
+export function toJsonLine(value: unknown): string {
+  return `${JSON.stringify(value).replace(controls, (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`)}\n`
+}
+
+/** A line of ours on stderr. */
+export function say(message: string): void {
+  process.stderr.write(`${colorsFor(process.stderr).dim('glovebox:')} ${escapeControls(message)}\n`)
+}
+
+export function printJson(value: unknown): void {
+  process.stdout.write(toJsonLine(value))
+}
+
+interface Failure {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly hint: string | undefined
+}
+
+function failureOf(error: unknown): Failure {
+  if (error instanceof SandboxError) return { code: error.code, message: error.message, hint: error.hint }
+  const message = error instanceof Error ? error.message : String(error)
+  return { code: 'internal', message, hint: 'GLOVEBOX_DEBUG=1 glovebox …' }
+}
+
+/** Says what went wrong on our side and how to go on. Returns the exit code. */
+export function printFailure(error: unknown, options: { readonly json: boolean }): number {
+  const failure = failureOf(error)
+  if (options.json) printJson({ error: { code: failure.code, message: failure.message, ...(failure.hint === undefined ? {} : { hint: failure.hint }) } })
+  else {
+    const colors = colorsFor(process.stderr)
+    process.stderr.write(`${colors.red('glovebox:')} ${escapeControls(failure.message)}\n`)
+    if (failure.hint !== undefined) process.stderr.write(`${colors.cyan('hint:')} ${escapeControls(failure.hint)}\n`)
+  }
+  if (process.env.GLOVEBOX_DEBUG) process.stderr.write(`${inspect(error)}\n`)
+  return errorTable[failure.code].exitCode
+}

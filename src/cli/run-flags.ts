@@ -1,0 +1,101 @@
+import type { z } from 'zod'
+import { SandboxError } from '../contract/errors.js'
+import { defaultLimits, limitsSchema } from '../contract/limits.js'
+import type { RunRequest } from '../contract/run.js'
+import { envSchema, pathSchema, type SpecInput, specSchema, tiers, userNames } from '../contract/spec.js'
+
+/** Flags as commander hands them over: text, as the user typed it. */
+export interface RunFlags {
+  readonly env: readonly string[]
+  readonly workdir?: string
+  readonly user?: string
+  readonly memory?: string
+  readonly cpus?: string
+  readonly timeout?: string
+  readonly disk?: string
+  readonly pids?: string
+  readonly output?: string
+  readonly driver?: string
+  readonly minTier?: string
+  readonly template?: string
+  readonly name?: string
+  readonly json?: true
+  readonly quiet?: true
+}
+
+export interface ParsedRun {
+  readonly spec: SpecInput
+  readonly request: RunRequest
+}
+
+const defaultLifetimeMs = 300_000
+const createAndCloseMs = 60_000
+
+/** The flags as a spec and a request. What is wrong is refused here, by the name of the flag. */
+export function parseRunFlags(argv: readonly string[], flags: RunFlags): ParsedRun {
+  const time = parse('--timeout', limitsSchema.shape.time, flags.timeout)
+  const limits = {
+    memory: parse('--memory', limitsSchema.shape.memory, flags.memory),
+    cpus: parse('--cpus', limitsSchema.shape.cpus, number(flags.cpus)),
+    time,
+    disk: parse('--disk', limitsSchema.shape.disk, flags.disk),
+    processes: parse('--pids', limitsSchema.shape.processes, number(flags.pids)),
+    output: parse('--output', limitsSchema.shape.output, flags.output),
+  }
+  const spec = {
+    template: parse('--template', specSchema.shape.template.optional(), flags.template),
+    name: parse('--name', specSchema.shape.name, flags.name),
+    limits: stated(limits),
+    // The run is all there is to this sandbox, so it must not expire before its time is up.
+    lifetime: Math.max(defaultLifetimeMs, (time ?? defaultLimits.timeMs) + createAndCloseMs),
+    user: oneOf('--user', userNames, flags.user),
+    driver: parse('--driver', specSchema.shape.driver, flags.driver),
+    minTier: oneOf('--min-tier', tiers, flags.minTier),
+  }
+  const request = { command: [...argv], env: parseEnv(flags.env), cwd: parse('--workdir', pathSchema.optional(), flags.workdir) }
+  return { spec: stated(spec), request: stated(request) }
+}
+
+function parseEnv(assignments: readonly string[]): Record<string, string> {
+  const env: Record<string, string> = {}
+  for (const assignment of assignments) {
+    const at = assignment.indexOf('=')
+    if (at === -1) {
+      throw new SandboxError('invalid', `--env ${assignment}: has no value, and nothing is taken from the host's environment by itself`, {
+        hint: `glovebox run --env ${assignment}="$${assignment}" -- …`,
+      })
+    }
+    // Not by assignment: a variable named __proto__ is a variable like any other.
+    Object.defineProperty(env, assignment.slice(0, at), { value: assignment.slice(at + 1), enumerable: true, configurable: true, writable: true })
+  }
+  parse('--env', envSchema, env)
+  return env
+}
+
+function parse<Schema extends z.ZodType>(flag: string, schema: Schema, value: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  throw refusal(flag, parsed.error.issues[0]?.message ?? 'is wrong')
+}
+
+function oneOf<Name extends string>(flag: string, names: readonly Name[], value: string | undefined): Name | undefined {
+  if (value === undefined) return undefined
+  const found = names.find((name) => name === value)
+  if (found === undefined) throw refusal(flag, `must be one of ${names.join(', ')}, got '${value}'`)
+  return found
+}
+
+function refusal(flag: string, problem: string): SandboxError {
+  return new SandboxError('invalid', `${flag}: ${problem}`, { hint: 'glovebox run --help' })
+}
+
+/** Text that is no number stays text, so that the schema refuses it in its own words. */
+function number(text: string | undefined): number | string | undefined {
+  return text === undefined || !/^\d*\.?\d+$/.test(text) ? text : Number(text)
+}
+
+type Stated<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
+
+function stated<T extends object>(values: T): Stated<T> & { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never
+}
