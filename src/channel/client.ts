@@ -1,0 +1,184 @@
+/** The engine's end of the channel: every frame of the warden is judged here, and the first that breaks a rule ends it all. */
+import type { Duplex } from 'node:stream'
+import { SandboxError } from '../contract/errors.js'
+import { encodeFrame, encodeHeader, type Frame, FrameDecoder, maxFilterBytes } from './frames.js'
+import { Latch } from './latch.js'
+import { checkHello, readText } from './messages.js'
+import { Outbox } from './outbox.js'
+import { Run, type RunLink, type StartResult } from './run.js'
+import { encodeStart, type StartRequest } from './start-payload.js'
+
+export interface Warden {
+  /** Throws SandboxError('invalid') when the request does not fit the protocol; a program that cannot be started is a result. */
+  start(request: StartRequest): Promise<StartResult>
+  /** Settles when the channel is over: undefined after close(), else why. */
+  readonly ended: Promise<SandboxError | undefined>
+  /** Ends the cell. Whoever still waits for something of it gets SandboxError('closed'). Idempotent. */
+  close(): void
+}
+
+export interface ConnectOptions {
+  /** The seccomp filter for every program, as an array of `sock_filter`. */
+  readonly filter?: Uint8Array
+  /** Ends the attempt; without effect once connected. */
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Resolves at the warden's HELLO; a channel on which that fails is destroyed. If the channel has `ref` and `unref`, as sockets do, it keeps the
+ * process alive exactly while something is awaited of the warden: an answer, or the end of a run.
+ */
+export async function connectWarden(channel: Duplex, options: ConnectOptions = {}): Promise<Warden> {
+  const { filter, signal } = options
+  if (filter && (filter.length > maxFilterBytes || filter.length % 8 !== 0)) throw new SandboxError('invalid', `a filter of ${filter.length} bytes is no array of at most 4096 instructions`)
+  const connection = new Connection(channel)
+  const abort = (): void => connection.fail(new SandboxError('closed', 'connecting to the warden was aborted', { cause: signal?.reason }))
+  if (signal?.aborted) abort()
+  signal?.addEventListener('abort', abort, { once: true })
+  try {
+    if (filter) connection.configure(filter)
+    await connection.greeted
+    return connection
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw error
+  } finally {
+    signal?.removeEventListener('abort', abort)
+  }
+}
+
+/** Streams over sockets have these; Duplex does not name them. */
+interface Referable {
+  ref?(): unknown
+  unref?(): unknown
+}
+
+class Connection implements Warden {
+  readonly #channel: Duplex & Referable
+  readonly #outbox: Outbox
+  readonly #decoder = new FrameDecoder({ from: 'warden', onFrame: (frame) => this.#receive(frame) })
+  readonly #greeted = new Latch<void>()
+  readonly #ended = new Latch<SandboxError | undefined>()
+  readonly #runs = new Map<number, { readonly run: Run; holds: number }>()
+  readonly #link: RunLink
+  #isGreeted = false
+  #lastRun = 0
+  #holds = 0
+
+  constructor(channel: Duplex) {
+    this.#channel = channel
+    this.#outbox = new Outbox(channel)
+    this.#link = { outbox: this.#outbox, attach: (run) => this.#attach(run), detach: (run) => this.#detach(run) }
+    this.#hold()
+    channel.on('data', (chunk: Uint8Array) => this.#read(chunk))
+    channel.on('error', (error) => this.fail(new SandboxError('broken', `the channel to the warden failed: ${error.message}`, { cause: error })))
+    channel.on('end', () => this.#channelEnded())
+    channel.on('close', () => this.#channelEnded())
+    if (channel.destroyed || channel.readableEnded) this.#channelEnded()
+  }
+
+  get greeted(): Promise<void> {
+    return this.#greeted.promise
+  }
+
+  get ended(): Promise<SandboxError | undefined> {
+    return this.#ended.promise
+  }
+
+  configure(filter: Uint8Array): void {
+    this.#outbox.send(encodeHeader('configure', filter.length, {}), filter)
+  }
+
+  async start(request: StartRequest): Promise<StartResult> {
+    const payload = encodeStart(request)
+    this.#hold()
+    try {
+      if (this.#outbox.isFull) await this.#outbox.whenWritable()
+      if (this.#outbox.failure) throw this.#outbox.failure
+      this.#lastRun += 1
+      const run = new Run({ id: this.#lastRun, isFed: request.stdin, link: this.#link })
+      this.#outbox.send(encodeHeader('start', payload.length, { run: run.id }), payload)
+      return await run.started
+    } finally {
+      this.#release()
+    }
+  }
+
+  close(): void {
+    if (this.#outbox.failure) return
+    this.#outbox.send(encodeFrame('close', {}))
+    this.#stop(new SandboxError('closed', 'the sandbox was closed'))
+    this.#ended.resolve(undefined)
+    this.#channel.end()
+  }
+
+  fail(failure: SandboxError): void {
+    if (this.#outbox.failure) return
+    this.#stop(failure)
+    this.#ended.resolve(failure)
+    this.#channel.destroy()
+  }
+
+  #stop(failure: SandboxError): void {
+    this.#outbox.stop(failure)
+    this.#greeted.reject(failure)
+    for (const { run } of this.#runs.values()) run.fail(failure)
+    this.#runs.clear()
+    this.#channel.unref?.()
+  }
+
+  #channelEnded(): void {
+    this.fail(new SandboxError('broken', `the channel to the warden ended${this.#decoder.isInsideFrame ? ' in the middle of a frame' : ''}`))
+  }
+
+  #read(chunk: Uint8Array): void {
+    if (this.#outbox.failure) return
+    try {
+      this.#decoder.push(chunk)
+    } catch (error) {
+      this.fail(error instanceof SandboxError ? error : new SandboxError('internal', 'reading from the warden failed', { cause: error }))
+    }
+  }
+
+  #receive(frame: Frame): void {
+    if (frame.name === 'fatal') throw new SandboxError('broken', `the warden gave up: ${readText(frame.payload)}`)
+    if (frame.name === 'hello') return this.#greet(frame)
+    if (!this.#isGreeted) throw new SandboxError('broken', `the warden sent ${frame.name} before hello`)
+    const entry = this.#runs.get(frame.run)
+    if (!entry) throw new SandboxError('broken', `the warden sent ${frame.name} for run ${frame.run}, which awaits nothing`)
+    entry.run.receive(frame)
+  }
+
+  #greet(frame: Frame): void {
+    if (this.#isGreeted) throw new SandboxError('broken', 'the warden sent hello twice')
+    checkHello(frame.payload)
+    this.#isGreeted = true
+    this.#greeted.resolve()
+    this.#release()
+  }
+
+  #attach(run: Run): void {
+    const entry = this.#runs.get(run.id)
+    if (entry) entry.holds += 1
+    else this.#runs.set(run.id, { run, holds: 1 })
+    this.#hold()
+  }
+
+  #detach(run: Run): void {
+    const entry = this.#runs.get(run.id)
+    if (!entry) return
+    entry.holds -= 1
+    if (entry.holds === 0) this.#runs.delete(run.id)
+    this.#release()
+  }
+
+  #hold(): void {
+    this.#holds += 1
+    if (this.#holds === 1) this.#channel.ref?.()
+  }
+
+  #release(): void {
+    this.#holds -= 1
+    if (this.#holds === 0 && !this.#outbox.failure) this.#channel.unref?.()
+  }
+}

@@ -1,0 +1,162 @@
+/** Flow control of both directions: who may send how much. */
+import { SandboxError } from '../contract/errors.js'
+import { encodeFrame, encodeHeader, encodeNumberFrame, maxPieceBytes, type StreamNumber, windowBytes } from './frames.js'
+import type { Outbox } from './outbox.js'
+
+const giveBackBytes = windowBytes / 2
+/** Waiting for this much credit keeps a slow reader from cutting a large write into crumbs. */
+const worthSendingBytes = maxPieceBytes / 2
+/** Up to here copying the payload behind its header is cheaper than a second write. */
+const maxCopiedBytes = 2048
+
+export interface FlowOptions {
+  readonly run: number
+  readonly outbox: Outbox
+}
+
+/** What the warden may still send on one output stream. */
+export class OutputCredit {
+  readonly #outbox: Outbox
+  readonly #address: { readonly run: number; readonly stream: StreamNumber }
+  #left = windowBytes
+  #owed = 0
+  #isWaiting = false
+  #isOver = false
+
+  constructor(stream: 1 | 2, options: FlowOptions) {
+    this.#outbox = options.outbox
+    this.#address = { run: options.run, stream }
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** The warden sent these bytes. */
+  spend(bytes: number): void {
+    if (this.#isOver) throw new SandboxError('broken', `the warden sent output after the end of its stream, for run ${this.#address.run}`)
+    if (bytes > this.#left) throw new SandboxError('broken', `the warden sent ${bytes} bytes of output with credit for ${this.#left}, for run ${this.#address.run}`)
+    this.#left -= bytes
+  }
+
+  /** The consumer took these bytes. Credit goes back in halves of a window, and only while the warden reads. */
+  giveBack(bytes: number): void {
+    this.#owed += bytes
+    if (this.#isOver || this.#isWaiting || this.#owed < giveBackBytes) return
+    if (this.#outbox.isFull) {
+      this.#isWaiting = true
+      this.#outbox.afterDrain(() => {
+        this.#isWaiting = false
+        this.giveBack(0)
+      })
+      return
+    }
+    this.#outbox.send(encodeNumberFrame('credit', this.#address, this.#owed))
+    this.#left += this.#owed
+    this.#owed = 0
+  }
+
+  end(): void {
+    this.spend(0)
+    this.#isOver = true
+  }
+
+  /** The run is over. */
+  finish(): void {
+    this.#isOver = true
+  }
+}
+
+/** A run's stdin: writes go out one after the other, within the credit the warden gave. */
+export class InputFlow {
+  readonly #outbox: Outbox
+  readonly #run: number
+  #credit = windowBytes
+  #isEnded: boolean
+  #isOver = false
+  #turn: Promise<void> = Promise.resolve()
+  #wake: (() => void) | undefined
+
+  constructor(options: FlowOptions & { readonly isFed: boolean }) {
+    this.#outbox = options.outbox
+    this.#run = options.run
+    this.#isEnded = !options.isFed
+  }
+
+  /** The warden handed these bytes to the program. */
+  refill(bytes: number): void {
+    this.#credit += bytes
+    if (this.#credit > windowBytes) throw new SandboxError('broken', `the warden gave credit beyond the window, for run ${this.#run}`)
+    this.wake()
+  }
+
+  /** The program has ended: what it did not read is nobody's any more. */
+  finish(): void {
+    this.#isOver = true
+    this.wake()
+  }
+
+  /** Lets who waits for credit look again. */
+  wake(): void {
+    this.#wake?.()
+    this.#wake = undefined
+  }
+
+  write(bytes: Uint8Array): Promise<void> {
+    if (this.#isEnded && !this.#isOver) return Promise.reject(new SandboxError('conflict', 'the input of this run is closed'))
+    return this.#inTurn(() => this.#feed(bytes))
+  }
+
+  end(): Promise<void> {
+    if (this.#isEnded) return this.#turn
+    this.#isEnded = true
+    return this.#inTurn(async () => {
+      if (await this.#mayGoOn()) await this.#outbox.deliver([encodeFrame('stdin', { run: this.#run })])
+    })
+  }
+
+  #inTurn(act: () => Promise<void>): Promise<void> {
+    const result = this.#turn.then(act)
+    this.#turn = result.catch(() => {})
+    return result
+  }
+
+  async #feed(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.length; ) {
+      await this.#untilCredit(Math.min(bytes.length - at, worthSendingBytes))
+      if (!(await this.#mayGoOn())) return
+      const batch = bytes.subarray(at, at + this.#credit)
+      this.#credit -= batch.length
+      at += batch.length
+      await this.#outbox.deliver(this.#cut(batch))
+    }
+    if (this.#outbox.failure && !this.#isOver) throw this.#outbox.failure
+  }
+
+  async #untilCredit(bytes: number): Promise<void> {
+    while (this.#credit < bytes && !this.#isOver && !this.#outbox.failure) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+  }
+
+  /** False when the program needs nothing more; throws when the channel is over. */
+  async #mayGoOn(): Promise<boolean> {
+    if (!this.#isOver) await this.#outbox.whenWritable()
+    if (this.#isOver) return false
+    if (this.#outbox.failure) throw this.#outbox.failure
+    return true
+  }
+
+  #cut(batch: Uint8Array): Uint8Array[] {
+    const address = { run: this.#run }
+    if (batch.length <= maxCopiedBytes) return [encodeFrame('stdin', address, batch)]
+    const parts: Uint8Array[] = []
+    for (let at = 0; at < batch.length; at += maxPieceBytes) {
+      const piece = batch.subarray(at, at + maxPieceBytes)
+      parts.push(encodeHeader('stdin', piece.length, address), piece)
+    }
+    return parts
+  }
+}

@@ -1,0 +1,68 @@
+/** What the warden's control frames say, checked field by field. */
+import { SandboxError } from '../contract/errors.js'
+import { protocolVersion, readU32, windowBytes } from './frames.js'
+
+export interface WardenExit {
+  /** `lost`: the run's keeper was killed, so nobody saw how the program ended. */
+  readonly kind: 'exited' | 'signaled' | 'lost'
+  /** The exit code, or the signal's number. */
+  readonly code: number
+  readonly cpuUserMs: number
+  readonly cpuSystemMs: number
+  readonly memoryPeakBytes: number
+}
+
+export interface StartFailure {
+  readonly stage: 'cwd' | 'exec' | 'set-up'
+  readonly errno: number
+  readonly text: string
+}
+
+const stages = { 1: 'cwd', 2: 'exec', 3: 'set-up' } as const
+const endings = { 0: { kind: 'exited', least: 0, most: 255 }, 1: { kind: 'signaled', least: 1, most: 64 }, 2: { kind: 'lost', least: 0, most: 2 ** 32 - 1 } } as const
+const maxPid = 2 ** 31 - 1
+const maxErrno = 4095
+
+export function checkHello(payload: Uint8Array): void {
+  const version = readU32(payload, 0)
+  if (version !== protocolVersion) throw broken(`HELLO with version ${version}; this engine speaks ${protocolVersion}`)
+  const window = readU32(payload, 4)
+  if (window !== windowBytes) throw broken(`HELLO with a window of ${window} bytes instead of ${windowBytes}`)
+}
+
+export function parseStarted(payload: Uint8Array): number {
+  const pid = readU32(payload, 0)
+  if (pid < 1 || pid > maxPid) throw broken(`STARTED with pid ${pid}`)
+  return pid
+}
+
+export function parseFailed(payload: Uint8Array): StartFailure {
+  const number = readU32(payload, 0)
+  const stage = stages[number as keyof typeof stages]
+  if (!stage) throw broken(`FAILED at unknown stage ${number}`)
+  const errno = readU32(payload, 4)
+  if (errno > maxErrno) throw broken(`FAILED with errno ${errno}`)
+  return { stage, errno, text: readText(payload.subarray(8)) }
+}
+
+export function parseExited(payload: Uint8Array): WardenExit {
+  const number = readU32(payload, 0)
+  const ending = endings[number as keyof typeof endings]
+  if (!ending) throw broken(`EXITED of unknown kind ${number}`)
+  const code = readU32(payload, 4)
+  if (code < ending.least || code > ending.most) throw broken(`EXITED, ${ending.kind} with ${code}`)
+  return { kind: ending.kind, code, cpuUserMs: readU64(payload, 8) / 1000, cpuSystemMs: readU64(payload, 16) / 1000, memoryPeakBytes: readU64(payload, 24) }
+}
+
+/** The warden's words end up in messages on terminals and in logs, so nothing in them may act there. */
+export function readText(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\uFFFD')
+}
+
+function readU64(bytes: Uint8Array, at: number): number {
+  return readU32(bytes, at) + readU32(bytes, at + 4) * 2 ** 32
+}
+
+function broken(what: string): SandboxError {
+  return new SandboxError('broken', `the warden sent ${what}`)
+}

@@ -1,0 +1,211 @@
+/**
+ * One run as the engine sees it: the state the warden's frames are judged by, and what its user holds.
+ *
+ * starting ──STARTED──▶ running ──EXITED, after the end of both streams──▶ over
+ *     └─────FAILED──────────────────────────────────────────────────────────┘
+ * GONE answers KILL and may come while running or afterwards.
+ */
+import { SandboxError } from '../contract/errors.js'
+import type { OutputEvent } from '../contract/run.js'
+import { type FlowOptions, InputFlow, OutputCredit } from './credit.js'
+import { encodeFrame, encodeNumberFrame, type Frame, readU32 } from './frames.js'
+import { Latch } from './latch.js'
+import { parseExited, parseFailed, parseStarted, type StartFailure, type WardenExit } from './messages.js'
+import type { Outbox } from './outbox.js'
+import { OutputQueue } from './output-queue.js'
+
+export interface WardenProcess {
+  /** As seen in the cell. */
+  readonly pid: number
+  /** One consumer; not reading it holds the program back. Leaving the iteration early discards the rest. */
+  readonly output: AsyncIterable<OutputEvent>
+  /** Resolves when the bytes are on their way and their memory may be used again; quiet when the program closed its stdin or ended. */
+  write(bytes: Uint8Array): Promise<void>
+  endInput(): Promise<void>
+  /** To the program's process group; quiet when it has ended. */
+  signal(number: number): void
+  /** Resolves when no process of the run is left. */
+  kill(): Promise<void>
+  /** From now on output is dropped, and iteration ends. */
+  discardOutput(): void
+  /** Settles when the program has ended and its output was read to the end or discarded; rejects when the channel ends before. */
+  readonly exited: Promise<WardenExit>
+}
+
+export type StartResult = { readonly started: true; readonly process: WardenProcess } | ({ readonly started: false } & StartFailure)
+
+/** What a run needs of the connection it belongs to. */
+export interface RunLink {
+  readonly outbox: Outbox
+  /** The run awaits frames: they find their way to it, and the channel keeps the process alive. */
+  attach(run: Run): void
+  detach(run: Run): void
+}
+
+export interface RunOptions {
+  readonly id: number
+  readonly isFed: boolean
+  readonly link: RunLink
+}
+
+const streamNames = { 1: 'stdout', 2: 'stderr' } as const
+const maxSignal = 64
+
+export class Run implements WardenProcess {
+  readonly id: number
+  readonly output: OutputQueue
+  readonly #link: RunLink
+  readonly #input: InputFlow
+  readonly #stdout: OutputCredit
+  readonly #stderr: OutputCredit
+  readonly #started = new Latch<StartResult>()
+  readonly #exited = new Latch<WardenExit>()
+  #gone: Latch<void> | undefined
+  #isGone = false
+  #state: 'starting' | 'running' | 'over' = 'starting'
+  #pid = 0
+  #exit: WardenExit | undefined
+
+  constructor({ id, isFed, link }: RunOptions) {
+    const flow: FlowOptions = { run: id, outbox: link.outbox }
+    this.id = id
+    this.#link = link
+    this.#input = new InputFlow({ ...flow, isFed })
+    this.#stdout = new OutputCredit(1, flow)
+    this.#stderr = new OutputCredit(2, flow)
+    this.output = new OutputQueue((type, bytes) => {
+      this.#creditOf(type).giveBack(bytes)
+      this.#settleExit()
+    })
+    link.attach(this)
+  }
+
+  get pid(): number {
+    return this.#pid
+  }
+
+  get started(): Promise<StartResult> {
+    return this.#started.promise
+  }
+
+  get exited(): Promise<WardenExit> {
+    return this.#exited.promise
+  }
+
+  write(bytes: Uint8Array): Promise<void> {
+    return this.#input.write(bytes)
+  }
+
+  endInput(): Promise<void> {
+    return this.#input.end()
+  }
+
+  signal(number: number): void {
+    if (!Number.isInteger(number) || number < 1 || number > maxSignal) throw new SandboxError('invalid', `signal ${number} is not between 1 and ${maxSignal}`)
+    if (this.#state === 'running') this.#link.outbox.send(encodeNumberFrame('signal', { run: this.id }, number))
+  }
+
+  kill(): Promise<void> {
+    if (!this.#gone) {
+      this.#gone = new Latch()
+      const { outbox } = this.#link
+      if (outbox.failure) {
+        this.#gone.reject(outbox.failure)
+      } else {
+        this.#link.attach(this)
+        outbox.send(encodeFrame('kill', { run: this.id }))
+      }
+    }
+    return this.#gone.promise
+  }
+
+  discardOutput(): void {
+    this.output.discard()
+    this.#settleExit()
+  }
+
+  /** Throws SandboxError('broken') when the warden must not send this frame now. */
+  receive(frame: Frame): void {
+    if (frame.name === 'gone') return this.#receiveGone()
+    if (this.#state === 'starting') return this.#receiveAnswer(frame)
+    if (this.#state === 'over') throw this.#outOfTurn(frame, 'after the end of the run')
+    switch (frame.name) {
+      case 'output':
+        return this.#receiveOutput(frame)
+      case 'credit':
+        return this.#input.refill(readU32(frame.payload, 0))
+      case 'exited':
+        return this.#receiveExited(frame)
+      default:
+        throw this.#outOfTurn(frame, 'after STARTED')
+    }
+  }
+
+  /** The channel is over, and the link's outbox knows why. */
+  fail(failure: SandboxError): void {
+    this.#gone?.reject(failure)
+    if (this.#state === 'over') return
+    this.#started.reject(failure)
+    this.#exited.reject(failure)
+    this.output.fail(failure)
+    this.#input.wake()
+  }
+
+  #receiveAnswer(frame: Frame): void {
+    if (frame.name === 'started') {
+      this.#pid = parseStarted(frame.payload)
+      this.#state = 'running'
+      this.#started.resolve({ started: true, process: this })
+    } else if (frame.name === 'failed') {
+      const failure = parseFailed(frame.payload)
+      this.#finish()
+      this.#started.resolve({ started: false, ...failure })
+    } else {
+      throw this.#outOfTurn(frame, 'before STARTED')
+    }
+  }
+
+  #receiveOutput({ stream, payload }: Frame): void {
+    const type = streamNames[stream as 1 | 2]
+    const credit = this.#creditOf(type)
+    if (payload.length > 0) {
+      credit.spend(payload.length)
+      this.output.push(type, payload)
+    } else {
+      credit.end()
+      if (this.#stdout.isOver && this.#stderr.isOver) this.output.end()
+    }
+  }
+
+  #receiveExited(frame: Frame): void {
+    if (!this.#stdout.isOver || !this.#stderr.isOver) throw this.#outOfTurn(frame, 'before the end of its output')
+    this.#exit = parseExited(frame.payload)
+    this.#finish()
+    this.#settleExit()
+  }
+
+  #receiveGone(): void {
+    if (!this.#gone || this.#isGone) throw new SandboxError('broken', `the warden sent gone for run ${this.id} without being asked`)
+    this.#isGone = true
+    this.#gone.resolve()
+    this.#link.detach(this)
+  }
+
+  #finish(): void {
+    this.#state = 'over'
+    this.#input.finish()
+    this.#link.detach(this)
+  }
+
+  #settleExit(): void {
+    if (this.#exit && this.output.isEmpty) this.#exited.resolve(this.#exit)
+  }
+
+  #creditOf(type: OutputEvent['type']): OutputCredit {
+    return type === 'stdout' ? this.#stdout : this.#stderr
+  }
+
+  #outOfTurn(frame: Frame, when: string): SandboxError {
+    return new SandboxError('broken', `the warden sent ${frame.name} for run ${this.id} ${when}`)
+  }
+}

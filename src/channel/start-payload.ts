@@ -1,0 +1,176 @@
+/** The payload of START: everything a program is started with. */
+import { SandboxError } from '../contract/errors.js'
+import { maxStartBytes } from './frames.js'
+
+export interface ResourceLimit {
+  readonly resource: number
+  readonly soft: bigint
+  readonly hard: bigint
+}
+
+export interface StartRequest {
+  readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly cwd: string
+  readonly uid: number
+  readonly gid: number
+  /** The kernel's bit mask. */
+  readonly capabilities: bigint
+  readonly rlimits: readonly ResourceLimit[]
+  /** Whether stdin will be fed; otherwise it is /dev/null. */
+  readonly stdin: boolean
+}
+
+export const maxStrings = 4096
+export const maxStringBytes = 131_071
+export const maxRlimits = 16
+
+const stdinFlag = 1
+const fixedBytes = 4 + 4 + 4 + 8 + 4
+const rlimitBytes = 20
+const maxU32 = 2 ** 32 - 1
+const maxU64 = 2n ** 64n - 1n
+
+interface Text {
+  readonly text: string
+  readonly byteLength: number
+}
+
+function measure(field: string, text: string): Text {
+  const byteLength = Buffer.byteLength(text)
+  if (byteLength > maxStringBytes) throw new SandboxError('invalid', `${field} has ${byteLength} bytes; at most ${maxStringBytes} are possible`)
+  if (text.includes('\0')) throw new SandboxError('invalid', `${field} contains a NUL character`)
+  return { text, byteLength }
+}
+
+function measureAll(request: StartRequest): { readonly cwd: Text; readonly argv: readonly Text[]; readonly env: readonly Text[] } {
+  if (request.argv.length === 0) throw new SandboxError('invalid', 'argv is empty')
+  const variables = Object.entries(request.env)
+  for (const [field, count] of [['argv', request.argv.length], ['env', variables.length]] as const) {
+    if (count > maxStrings) throw new SandboxError('invalid', `${field} has ${count} entries; at most ${maxStrings} are possible`)
+  }
+  return {
+    cwd: measure('cwd', request.cwd),
+    argv: request.argv.map((argument, index) => measure(`argv[${index}]`, argument)),
+    env: variables.map(([name, value]) => measureVariable(name, value)),
+  }
+}
+
+function measureVariable(name: string, value: string): Text {
+  if (name === '' || name.includes('=')) throw new SandboxError('invalid', `env: '${name.slice(0, 80)}' is no name of a variable`)
+  return measure(`env.${name.slice(0, 80)}`, `${name}=${value}`)
+}
+
+function checkNumbers(request: StartRequest): void {
+  for (const field of ['uid', 'gid'] as const) {
+    if (!Number.isInteger(request[field]) || request[field] < 0 || request[field] > maxU32) throw new SandboxError('invalid', `${field} ${request[field]} is no id`)
+  }
+  if (request.capabilities < 0n || request.capabilities > maxU64) throw new SandboxError('invalid', 'capabilities are no 64-bit mask')
+  if (request.rlimits.length > maxRlimits) throw new SandboxError('invalid', `rlimits has ${request.rlimits.length} entries; at most ${maxRlimits} are possible`)
+  for (const { resource, soft, hard } of request.rlimits) {
+    const isGood = Number.isInteger(resource) && resource >= 0 && resource <= maxU32 && soft >= 0n && soft <= maxU64 && hard >= 0n && hard <= maxU64
+    if (!isGood) throw new SandboxError('invalid', `rlimits: resource ${resource} with ${soft} and ${hard} is out of range`)
+  }
+}
+
+/** Throws SandboxError('invalid') naming the field when the request does not fit the protocol. */
+export function encodeStart(request: StartRequest): Buffer {
+  checkNumbers(request)
+  const { cwd, argv, env } = measureAll(request)
+  const texts = [cwd, ...argv, ...env]
+  const size = texts.reduce((sum, each) => sum + 4 + each.byteLength, fixedBytes + request.rlimits.length * rlimitBytes + 8)
+  if (size > maxStartBytes) throw new SandboxError('invalid', `argv and env have ${size} bytes together; at most ${maxStartBytes} are possible`)
+
+  const payload = Buffer.allocUnsafe(size)
+  let at = payload.writeUInt32LE(request.stdin ? stdinFlag : 0, 0)
+  at = payload.writeUInt32LE(request.uid, at)
+  at = payload.writeUInt32LE(request.gid, at)
+  at = payload.writeBigUInt64LE(request.capabilities, at)
+  at = payload.writeUInt32LE(request.rlimits.length, at)
+  for (const { resource, soft, hard } of request.rlimits) {
+    at = payload.writeUInt32LE(resource, at)
+    at = payload.writeBigUInt64LE(soft, at)
+    at = payload.writeBigUInt64LE(hard, at)
+  }
+  at = writeText(payload, cwd, at)
+  at = payload.writeUInt32LE(argv.length, at)
+  for (const each of argv) at = writeText(payload, each, at)
+  at = payload.writeUInt32LE(env.length, at)
+  for (const each of env) at = writeText(payload, each, at)
+  return payload
+}
+
+function writeText(payload: Buffer, { text, byteLength }: Text, at: number): number {
+  const start = payload.writeUInt32LE(byteLength, at)
+  payload.write(text, start, 'utf8')
+  return start + byteLength
+}
+
+/** Reads fields in order and refuses to go past the end. */
+class Cursor {
+  readonly #bytes: Buffer
+  #at = 0
+
+  constructor(payload: Uint8Array) {
+    this.#bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at === this.#bytes.length
+  }
+
+  u32(): number {
+    return this.#bytes.readUInt32LE(this.#advance(4))
+  }
+
+  u64(): bigint {
+    return this.#bytes.readBigUInt64LE(this.#advance(8))
+  }
+
+  count(most: number): number {
+    const count = this.u32()
+    if (count > most) throw malformed()
+    return count
+  }
+
+  text(): string {
+    const length = this.count(maxStringBytes)
+    const start = this.#advance(length)
+    const bytes = this.#bytes.subarray(start, start + length)
+    if (bytes.includes(0)) throw malformed()
+    return bytes.toString('utf8')
+  }
+
+  #advance(length: number): number {
+    const start = this.#at
+    if (length > this.#bytes.length - start) throw malformed()
+    this.#at = start + length
+    return start
+  }
+}
+
+function malformed(): SandboxError {
+  return new SandboxError('broken', 'the engine sent a malformed START')
+}
+
+/** The warden's reading of START; throws only SandboxError('broken'). */
+export function decodeStart(payload: Uint8Array): StartRequest {
+  const cursor = new Cursor(payload)
+  const flags = cursor.u32()
+  if (flags > stdinFlag) throw malformed()
+  const uid = cursor.u32()
+  const gid = cursor.u32()
+  const capabilities = cursor.u64()
+  const rlimits = Array.from({ length: cursor.count(maxRlimits) }, () => ({ resource: cursor.u32(), soft: cursor.u64(), hard: cursor.u64() }))
+  const cwd = cursor.text()
+  const argv = Array.from({ length: cursor.count(maxStrings) }, () => cursor.text())
+  const variables = Array.from({ length: cursor.count(maxStrings) }, () => splitVariable(cursor.text()))
+  if (argv.length === 0 || !cursor.isAtEnd) throw malformed()
+  return { argv, env: Object.fromEntries(variables), cwd, uid, gid, capabilities, rlimits, stdin: flags === stdinFlag }
+}
+
+function splitVariable(text: string): [name: string, value: string] {
+  const split = text.indexOf('=')
+  if (split < 1) throw malformed()
+  return [text.slice(0, split), text.slice(split + 1)]
+}
