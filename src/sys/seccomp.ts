@@ -1,0 +1,123 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { arch, release } from 'node:os'
+import { dirname, join } from 'node:path'
+import { SandboxError } from '../contract/errors.js'
+import { nativeProgram } from './native.js'
+import type { SeccompProfile } from './seccomp-profile.js'
+import { parseSeccompProfile } from './seccomp-profile.js'
+import type { SeccompTarget } from './seccomp-rules.js'
+import { seccompLines } from './seccomp-rules.js'
+import { capture } from './spawn.js'
+
+const INSTRUCTION_BYTES = 8
+/** The kernel's own bound on a filter. */
+const MAX_INSTRUCTIONS = 4096
+const DIGEST_BYTES = 32
+
+export interface SeccompOptions {
+  /** Compiled filters are kept here; nobody else may write to it. */
+  readonly cacheDir: string
+  readonly capabilities?: readonly string[]
+}
+
+/** Filters as arrays of `sock_filter`, each compiled once and kept by the hash of its rules and of the compiler. */
+export interface SeccompCompiler {
+  compile(profile: SeccompProfile): Promise<Uint8Array>
+  compileDefault(): Promise<Uint8Array>
+}
+
+export function createSeccompCompiler(options: SeccompOptions): SeccompCompiler {
+  const kept = new Map<string, Promise<Uint8Array>>()
+  let defaultFilter: Promise<Uint8Array> | undefined
+  const compile = (profile: SeccompProfile): Promise<Uint8Array> => {
+    const target: SeccompTarget = { arch: hostArch(), kernel: release(), ...(options.capabilities && { capabilities: options.capabilities }) }
+    const lines = seccompLines(profile, target)
+    const known = kept.get(lines)
+    if (known) return known
+    const compiling = compileCached(lines, options.cacheDir)
+    kept.set(lines, compiling)
+    compiling.catch(() => kept.delete(lines))
+    return compiling
+  }
+  return {
+    compile: async (profile) => compile(profile),
+    compileDefault: () => {
+      defaultFilter ??= readDefaultProfile().then(compile)
+      defaultFilter.catch(() => (defaultFilter = undefined))
+      return defaultFilter
+    },
+  }
+}
+
+async function readDefaultProfile(): Promise<SeccompProfile> {
+  const place = new URL('./profiles/default.json', import.meta.url)
+  return parseSeccompProfile(await readFile(place, 'utf8'), 'default.json')
+}
+
+function hostArch(): SeccompTarget['arch'] {
+  switch (arch()) {
+    case 'x64':
+      return 'x86_64'
+    case 'arm64':
+      return 'aarch64'
+    default:
+      throw new SandboxError('unsupported', `no system-call filter for the architecture ${arch()}`, { hint: './glovebox doctor' })
+  }
+}
+
+async function compileCached(lines: string, cacheDir: string): Promise<Uint8Array> {
+  const program = nativeProgram('seccomp-compile')
+  const key = createHash('sha256')
+    .update(await readFile(program))
+    .update('\0')
+    .update(lines)
+    .digest('hex')
+  const place = join(cacheDir, 'seccomp', `${key}.bpf`)
+  const cached = await readCached(place)
+  if (cached) return cached
+  const filter = await compileLines(program, lines)
+  // A place that cannot be written costs the next start some milliseconds, nothing else.
+  await keep(place, Buffer.concat([digestOf(filter), filter])).catch(() => undefined)
+  return filter
+}
+
+/** The digest in front tells a file that a crash or a full disk cut short from a filter. */
+async function readCached(place: string): Promise<Uint8Array | undefined> {
+  const bytes = await readFile(place).catch(() => undefined)
+  if (bytes === undefined || bytes.length <= DIGEST_BYTES) return undefined
+  const filter = bytes.subarray(DIGEST_BYTES)
+  return digestOf(filter).equals(bytes.subarray(0, DIGEST_BYTES)) ? filter : undefined
+}
+
+function digestOf(bytes: Uint8Array): Buffer {
+  return createHash('sha256').update(bytes).digest()
+}
+
+async function keep(place: string, bytes: Uint8Array): Promise<void> {
+  const draft = `${place}.${randomUUID()}`
+  await mkdir(dirname(place), { recursive: true, mode: 0o700 })
+  try {
+    await writeFile(draft, bytes, { mode: 0o600, flag: 'wx' })
+    await rename(draft, place)
+  } finally {
+    await rm(draft, { force: true })
+  }
+}
+
+/** Runs the native compiler; an error of its names the line, and with it the rule. */
+async function compileLines(program: string, lines: string): Promise<Uint8Array> {
+  const { code, stdout: filter, stderr } = await capture([program], { input: Buffer.from(lines) })
+  if (code !== 0) throw refusal(stderr, lines)
+  if (filter.length === 0 || filter.length % INSTRUCTION_BYTES !== 0) throw new SandboxError('internal', `a filter of ${filter.length} bytes is no program`)
+  const instructions = filter.length / INSTRUCTION_BYTES
+  if (instructions > MAX_INSTRUCTIONS) throw new SandboxError('invalid', `the filter has ${instructions} instructions; the kernel takes ${MAX_INSTRUCTIONS}`)
+  return filter
+}
+
+function refusal(complaint: string, lines: string): SandboxError {
+  const match = /line (\d+): (.*)/.exec(complaint)
+  if (!match) return new SandboxError('internal', `seccomp-compile ended without a filter: ${complaint.trim() || 'no reason given'}`)
+  const line = lines.split('\n')[Number(match[1]) - 1] ?? ''
+  return new SandboxError('invalid', `seccomp profile: ${match[2]} (in '${line}')`)
+}

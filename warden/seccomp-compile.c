@@ -1,0 +1,166 @@
+/*
+ * Compiles a system-call filter: rules on stdin, one a line, become an array of struct sock_filter on stdout.
+ *
+ *   default ACTION                                 first line: what meets a call that no rule names
+ *   foreign ACTION                                 what meets the entry points of other architectures (i386 and x32 on x86_64)
+ *   rule ACTION CALL [INDEX OP VALUE [VALUE2]]...  all conditions of a line must hold; lines of one call are alternatives
+ *   maybe ACTION CALL ...                          the same, but a call with an unknown name is left out
+ *
+ * ACTION is allow, log, trap, kill-thread, kill-process or errno:NUMBER; CALL a name or a number; OP one of ne, lt, le, eq, ge,
+ * gt, and masked-eq (VALUE is the mask then). A call that the architecture does not have is left out. All decisions are made by
+ * whoever wrote the lines; an error names its line, and nothing is written to stdout then.
+ */
+#include "seccomp-calls.h"
+
+#include <errno.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ARGS = 6, MAX_WORDS = 3 + MAX_ARGS * 4 };
+
+struct compilation {
+  uint32_t arch;
+  scmp_filter_ctx filter;
+  unsigned line;
+  unsigned rules;
+};
+
+static int refuse(const struct compilation *c, const char *what, const char *object) {
+  fprintf(stderr, "seccomp-compile: line %u: %s: %s\n", c->line, object, what);
+  return -1;
+}
+
+static int parse_action(const char *word, uint32_t *action) {
+  static const struct { const char *name; uint32_t action; } actions[] = {
+      {"allow", SCMP_ACT_ALLOW}, {"log", SCMP_ACT_LOG}, {"trap", SCMP_ACT_TRAP},
+      {"kill-thread", SCMP_ACT_KILL_THREAD}, {"kill-process", SCMP_ACT_KILL_PROCESS},
+  };
+  for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+    if (strcmp(actions[i].name, word) == 0) return *action = actions[i].action, 0;
+  if (strncmp(word, "errno:", 6) != 0) return -1;
+  char *end;
+  unsigned long number = strtoul(word + 6, &end, 10);
+  if (word[6] == '\0' || *end != '\0' || number > 4095) return -1;
+  *action = SCMP_ACT_ERRNO(number);
+  return 0;
+}
+
+static int parse_value(const char *word, uint64_t *value) {
+  char *end;
+  if (word == NULL || word[0] < '0' || word[0] > '9') return -1;
+  errno = 0;
+  *value = strtoull(word, &end, 0);
+  return errno == 0 && *end == '\0' ? 0 : -1;
+}
+
+static int parse_operator(const char *word, enum scmp_compare *op) {
+  static const struct { const char *name; enum scmp_compare op; } operators[] = {
+      {"ne", SCMP_CMP_NE}, {"lt", SCMP_CMP_LT}, {"le", SCMP_CMP_LE}, {"eq", SCMP_CMP_EQ},
+      {"ge", SCMP_CMP_GE}, {"gt", SCMP_CMP_GT}, {"masked-eq", SCMP_CMP_MASKED_EQ},
+  };
+  for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+    if (strcmp(operators[i].name, word) == 0) return *op = operators[i].op, 0;
+  return -1;
+}
+
+/* Reads conditions until the words end (a NULL); the number of them, or -1. */
+static int parse_conditions(const struct compilation *c, char **word, struct scmp_arg_cmp *conditions) {
+  int count = 0;
+  while (*word != NULL) {
+    struct scmp_arg_cmp *condition = &conditions[count];
+    uint64_t index;
+    if (count == MAX_ARGS) return refuse(c, "more conditions than a call has arguments", *word);
+    if (parse_value(*word, &index) < 0 || index >= MAX_ARGS) return refuse(c, "no argument index from 0 to 5", *word);
+    for (int i = 0; i < count; i++)
+      if (conditions[i].arg == index) return refuse(c, "argument index stands twice", *word);
+    condition->arg = (unsigned)index;
+    if (*++word == NULL || parse_operator(*word, &condition->op) < 0) return refuse(c, "no operator", *word ? *word : "end of line");
+    if (parse_value(*++word, &condition->datum_a) < 0) return refuse(c, "no number", *word ? *word : "end of line");
+    condition->datum_b = 0;
+    if (condition->op == SCMP_CMP_MASKED_EQ && parse_value(*++word, &condition->datum_b) < 0)
+      return refuse(c, "no second number", *word ? *word : "end of line");
+    word++;
+    count++;
+  }
+  return count;
+}
+
+static int add_rule(struct compilation *c, char **words, int count) {
+  uint32_t action;
+  struct scmp_arg_cmp conditions[MAX_ARGS];
+  if (count < 3) return refuse(c, "too few words", words[0]);
+  if (parse_action(words[1], &action) < 0) return refuse(c, "no action", words[1]);
+  int call = find_call(c->arch, words[2]);
+  if (call == CALL_ABSENT || (call == CALL_UNKNOWN && strcmp(words[0], "maybe") == 0)) return 0;
+  if (call == CALL_UNKNOWN) return refuse(c, "unknown system call", words[2]);
+  if (call == CALL_FOREIGN) return refuse(c, "can only be compiled on the architecture it is for", words[2]);
+  int matched = parse_conditions(c, words + 3, conditions);
+  if (matched < 0) return -1;
+  int error = seccomp_rule_add_exact_array(c->filter, action, call, (unsigned)matched, conditions);
+  if (error < 0) return refuse(c, strerror(-error), words[2]);
+  c->rules++;
+  return 0;
+}
+
+static int begin(struct compilation *c, char **words, int count) {
+  uint32_t action;
+  if (c->filter != NULL) return refuse(c, "stands twice", words[0]);
+  if (count != 2 || parse_action(words[1], &action) < 0) return refuse(c, "no action", count > 1 ? words[1] : words[0]);
+  c->filter = seccomp_init(action);
+  if (c->filter == NULL) return refuse(c, "libseccomp refuses this default", words[1]);
+  if (c->arch == seccomp_arch_native()) return 0;
+  if (seccomp_arch_add(c->filter, c->arch) < 0 || seccomp_arch_remove(c->filter, SCMP_ARCH_NATIVE) < 0)
+    return refuse(c, "libseccomp does not compile for it", "--arch");
+  return 0;
+}
+
+static int take_line(struct compilation *c, char *text) {
+  char *words[MAX_WORDS + 1] = {NULL};
+  int count = 0;
+  for (char *rest, *word = strtok_r(text, " \n", &rest); word != NULL; word = strtok_r(NULL, " \n", &rest)) {
+    if (count == MAX_WORDS) return refuse(c, "too many words", word);
+    words[count++] = word;
+  }
+  if (count == 0) return 0;
+  if (strcmp(words[0], "default") == 0) return begin(c, words, count);
+  if (c->filter == NULL) return refuse(c, "the default must come first", words[0]);
+  if (strcmp(words[0], "rule") == 0 || strcmp(words[0], "maybe") == 0) return add_rule(c, words, count);
+  uint32_t action;
+  if (strcmp(words[0], "foreign") != 0) return refuse(c, "unknown first word", words[0]);
+  if (count != 2 || parse_action(words[1], &action) < 0) return refuse(c, "no action", count > 1 ? words[1] : words[0]);
+  int error = seccomp_attr_set(c->filter, SCMP_FLTATR_ACT_BADARCH, action);
+  return error < 0 ? refuse(c, strerror(-error), words[0]) : 0;
+}
+
+static int take_lines(struct compilation *c) {
+  char *text = NULL;
+  size_t size = 0;
+  int status = 0;
+  while (status == 0 && getline(&text, &size, stdin) >= 0) {
+    c->line++;
+    status = take_line(c, text);
+  }
+  free(text);
+  if (status == 0 && c->filter == NULL) return refuse(c, "no rules", "standard input");
+  return status;
+}
+
+static int write_program(struct compilation *c) {
+  /* A tree of calls keeps loading and running the filter short. Without rules libseccomp would build an empty tree and forget the default. */
+  if (c->rules > 0 && seccomp_attr_set(c->filter, SCMP_FLTATR_CTL_OPTIMIZE, 2) < 0) return refuse(c, "libseccomp has no tree of calls", "optimize");
+  int error = seccomp_export_bpf(c->filter, 1);
+  return error < 0 ? refuse(c, strerror(-error), "standard output") : 0;
+}
+
+int main(int argc, char **argv) {
+  struct compilation c = {.arch = seccomp_arch_native()};
+  if (argc == 3 && strcmp(argv[1], "--arch") == 0 && strcmp(argv[2], "x86_64") == 0) c.arch = SCMP_ARCH_X86_64;
+  else if (argc == 3 && strcmp(argv[1], "--arch") == 0 && strcmp(argv[2], "aarch64") == 0) c.arch = SCMP_ARCH_AARCH64;
+  else if (argc != 1) return fputs("usage: seccomp-compile [--arch x86_64|aarch64] < rules > program\n", stderr), 2;
+  int status = take_lines(&c);
+  if (status == 0) status = write_program(&c);
+  seccomp_release(c.filter);
+  return status == 0 ? 0 : 1;
+}
