@@ -1,14 +1,15 @@
+import { spawn } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { arch, release } from 'node:os'
 import { dirname, join } from 'node:path'
+import { buffer, text } from 'node:stream/consumers'
 import { SandboxError } from '../contract/errors.js'
 import { nativeProgram } from './native.js'
 import type { SeccompProfile } from './seccomp-profile.js'
 import { parseSeccompProfile } from './seccomp-profile.js'
 import type { SeccompTarget } from './seccomp-rules.js'
 import { seccompLines } from './seccomp-rules.js'
-import { capture } from './spawn.js'
 
 const INSTRUCTION_BYTES = 8
 /** The kernel's own bound on a filter. */
@@ -107,8 +108,12 @@ async function keep(place: string, bytes: Uint8Array): Promise<void> {
 
 /** Runs the native compiler; an error of its names the line, and with it the rule. */
 async function compileLines(program: string, lines: string): Promise<Uint8Array> {
-  const { code, stdout: filter, stderr } = await capture([program], { input: Buffer.from(lines) })
-  if (code !== 0) throw refusal(stderr, lines)
+  const child = spawn(program, [], { cwd: '/', env: {}, stdio: 'pipe' })
+  const exited = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
+  // A compiler that refuses a line stops reading; its own words say more than the broken pipe.
+  child.stdin.on('error', () => undefined).end(lines)
+  const [filter, complaint, code] = await Promise.all([buffer(child.stdout), text(child.stderr), exited])
+  if (code !== 0) throw refusal(complaint, lines)
   if (filter.length === 0 || filter.length % INSTRUCTION_BYTES !== 0) throw new SandboxError('internal', `a filter of ${filter.length} bytes is no program`)
   const instructions = filter.length / INSTRUCTION_BYTES
   if (instructions > MAX_INSTRUCTIONS) throw new SandboxError('invalid', `the filter has ${instructions} instructions; the kernel takes ${MAX_INSTRUCTIONS}`)
