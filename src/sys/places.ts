@@ -1,0 +1,66 @@
+import { accessSync, constants, mkdirSync, statSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { SandboxError } from '../contract/errors.js'
+
+/** What decides where things are kept; read from the process unless told otherwise. */
+export interface PlaceFacts {
+  readonly uid: number
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly home: string
+  isWritable(folder: string): boolean
+}
+
+/** Where a running engine keeps its records: gone after a reboot where the system offers that. Created 0700. */
+export function statePlace(facts: PlaceFacts = processFacts()): string {
+  return ownFolder(stateFolder(facts), facts)
+}
+
+/** Where what can be built again is kept. Created 0700. */
+export function cachePlace(facts: PlaceFacts = processFacts()): string {
+  return ownFolder(cacheFolder(facts), facts)
+}
+
+export function stateFolder(facts: PlaceFacts): string {
+  if (facts.env.GLOVEBOX_STATE_DIR) return facts.env.GLOVEBOX_STATE_DIR
+  if (facts.uid === 0) return facts.isWritable('/run') ? '/run/glovebox' : '/var/lib/glovebox-run'
+  const runtime = facts.env.XDG_RUNTIME_DIR
+  if (runtime && facts.isWritable(runtime)) return join(runtime, 'glovebox')
+  return join(facts.home, '.cache', 'glovebox', 'run')
+}
+
+export function cacheFolder(facts: PlaceFacts): string {
+  if (facts.env.GLOVEBOX_CACHE_DIR) return facts.env.GLOVEBOX_CACHE_DIR
+  if (facts.uid === 0) return '/var/cache/glovebox'
+  return join(facts.env.XDG_CACHE_HOME || join(facts.home, '.cache'), 'glovebox')
+}
+
+function processFacts(): PlaceFacts {
+  return { uid: process.getuid?.() ?? -1, env: process.env, home: homedir(), isWritable }
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A folder of someone else's could be changed under us, so it is refused rather than used. */
+function ownFolder(folder: string, facts: PlaceFacts): string {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    throw new SandboxError('unavailable', `cannot create ${folder}: ${(cause as NodeJS.ErrnoException).code ?? String(cause)}`, {
+      hint: 'export GLOVEBOX_STATE_DIR=… GLOVEBOX_CACHE_DIR=…',
+      cause,
+    })
+  }
+  const owner = statSync(folder).uid
+  if (facts.uid >= 0 && owner !== facts.uid) {
+    throw new SandboxError('unavailable', `${folder} belongs to uid ${owner}, not to uid ${facts.uid}`, { hint: `rm -r ${folder}` })
+  }
+  return folder
+}

@@ -1,0 +1,78 @@
+/** Starting programs on the host: an argument vector, never a shell, and an environment that is exactly what is given. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { Readable, Writable } from 'node:stream'
+import { SandboxError } from '../contract/errors.js'
+import { joinStdio, type StdioChannel } from './stdio-channel.js'
+
+export interface SpawnOptions {
+  readonly cwd?: string
+  readonly env: Readonly<Record<string, string>>
+  /** What the program gets as descriptors 3, 4, …: an open descriptor of ours, or a pipe to it. */
+  readonly descriptors?: readonly (number | 'pipe')[]
+}
+
+export interface ProcessEnd {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+/** It does not keep this process alive, unless its channel does or its end is awaited. */
+export interface SpawnedProcess {
+  readonly pid: number
+  readonly channel: StdioChannel
+  /** Our ends of the pipes asked for, by descriptor. */
+  readonly pipes: ReadonlyMap<number, Readable & Writable>
+  /** The last it wrote to stderr. */
+  diagnosis(): string
+  signal(name: NodeJS.Signals): void
+  /** Resolves when it has exited. */
+  wait(): Promise<ProcessEnd>
+}
+
+const maxDiagnosisBytes = 4096
+
+/** Resolves when the program runs; rejects with SandboxError('unavailable') when it cannot be started. */
+export async function spawnProcess(argv: readonly [string, ...string[]], options: SpawnOptions): Promise<SpawnedProcess> {
+  const [file, ...rest] = argv
+  const descriptors = options.descriptors ?? []
+  const child = spawn(file, rest, {
+    env: { ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe', ...descriptors],
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+  })
+  const ended = new Promise<ProcessEnd>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })))
+  await whenRunning(child, file)
+  const words = keepLastWords(child)
+  const channel = joinStdio({ stdin: child.stdin as Writable, stdout: child.stdout as Readable })
+  channel.unref()
+  child.unref()
+  return {
+    pid: child.pid as number,
+    channel,
+    pipes: new Map(descriptors.flatMap((kind, index) => (kind === 'pipe' ? [[index + 3, child.stdio[index + 3] as Readable & Writable] as const] : []))),
+    diagnosis: words,
+    signal: (name) => void child.kill(name),
+    wait: async () => {
+      child.ref()
+      return await ended
+    },
+  }
+}
+
+function whenRunning(child: ChildProcess, file: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    child.once('spawn', resolve)
+    child.once('error', (error) => reject(new SandboxError('unavailable', `${file} could not be started: ${error.message}`, { hint: './glovebox doctor', cause: error })))
+  })
+}
+
+function keepLastWords(child: ChildProcess): () => string {
+  let words = Buffer.alloc(0)
+  const stderr = child.stderr as Readable & { unref?(): void }
+  stderr.unref?.()
+  stderr.on('error', () => {})
+  stderr.on('data', (chunk: Buffer) => {
+    words = Buffer.concat([words, chunk]).subarray(-maxDiagnosisBytes)
+  })
+  return () => words.toString('utf8').trim()
+}

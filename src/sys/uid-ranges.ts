@@ -1,0 +1,160 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { SandboxError } from '../contract/errors.js'
+import type { Owner } from './owner.js'
+import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
+import { findProcesses, killProcess, uidOf } from './processes.js'
+import { statePlace } from './places.js'
+
+/*
+ * Host uid ranges, one per cell, shared by every engine of this machine without a daemon or a lock that could be left behind.
+ *
+ * A taken range is a folder named by its slot that holds one file, named by its owner, with the cell's id in it. The folder
+ * is prepared aside and renamed into place: a rename onto a folder that is not empty fails, so of two engines one gets the slot.
+ * A record is withdrawn by deleting the owner's file by its exact name, then the empty folder. So a sweep that saw a dead owner can never
+ * take away the record of a living one who came after: the file it wants to delete is no longer there.
+ */
+
+export const rangeSize = 65_536
+const firstId = 0x78000000
+/** Below 2^31, where no program mistakes an id for a negative number. */
+const slots = (0x80000000 - firstId) / rangeSize
+
+export interface UidRange {
+  readonly base: number
+  readonly size: number
+  /** Idempotent. Only when no process of the range is left. */
+  release(): void
+}
+
+export interface UidRanges {
+  /** The record is on disk before this returns. */
+  claim(cellId: string): UidRange
+}
+
+export interface UidRangesOptions {
+  readonly folder?: string
+  readonly owner?: Owner
+  /** Ranges that others use: [first, size]. Read from subuid, subgid and passwd when not given. */
+  readonly foreign?: readonly (readonly [number, number])[]
+}
+
+export function createUidRanges(options: UidRangesOptions = {}): UidRanges {
+  const folder = options.folder ?? join(statePlace(), 'ranges')
+  const owner = options.owner ?? currentOwner()
+  const held = new Map<number, string>()
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  sweepRanges(folder)
+  const foreign = foreignSlots(options.foreign ?? readForeignRanges())
+  const releaseAll = (): void => {
+    for (const slot of [...held.keys()]) drop(slot)
+  }
+  const drop = (slot: number): void => {
+    const name = held.get(slot)
+    if (name === undefined) return
+    held.delete(slot)
+    if (held.size === 0) process.off('exit', releaseAll)
+    withdraw(join(folder, String(slot)), name)
+  }
+  return {
+    claim(cellId) {
+      const name = ownerName(owner)
+      const slot = takeSlot({ folder, name, cellId, foreign })
+      if (held.size === 0) process.on('exit', releaseAll)
+      held.set(slot, name)
+      return { base: firstId + slot * rangeSize, size: rangeSize, release: () => drop(slot) }
+    },
+  }
+}
+
+interface Take {
+  readonly folder: string
+  readonly name: string
+  readonly cellId: string
+  readonly foreign: ReadonlySet<number>
+}
+
+function takeSlot({ folder, name, cellId, foreign }: Take): number {
+  const prepared = join(folder, `new-${name}-${cellId}`)
+  mkdirSync(prepared, { mode: 0o700 })
+  writeFileSync(join(prepared, name), cellId, { flag: 'wx' })
+  const taken = new Set(readdirSync(folder))
+  for (let slot = 0; slot < slots; slot++) {
+    if (foreign.has(slot) || (taken.has(String(slot)) && !isEmpty(join(folder, String(slot))))) continue
+    if (renameIfFree(prepared, join(folder, String(slot)))) return slot
+  }
+  rmSync(prepared, { recursive: true })
+  throw new SandboxError('busy', `all ${slots} uid ranges of this machine are in use`)
+}
+
+function isEmpty(folder: string): boolean {
+  return quietly(['ENOENT'], () => readdirSync(folder).length) === 0
+}
+
+function renameIfFree(from: string, to: string): boolean {
+  try {
+    renameSync(from, to)
+    return true
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code === 'ENOTEMPTY' || code === 'EEXIST') return false
+    throw error
+  }
+}
+
+function withdraw(slotFolder: string, name: string): void {
+  quietly(['ENOENT'], () => unlinkSync(join(slotFolder, name)))
+  quietly(['ENOENT', 'ENOTEMPTY', 'EEXIST'], () => rmdirSync(slotFolder))
+}
+
+/** Ends what dead owners left running in their ranges, then withdraws their records. */
+function sweepRanges(folder: string): void {
+  for (const entry of readdirSync(folder)) {
+    const preparing = /^new-([^-]+)-/.exec(entry)
+    if (preparing) {
+      const owner = parseOwner(preparing[1] as string)
+      if (owner && !isAlive(owner)) rmSync(join(folder, entry), { recursive: true, force: true })
+      continue
+    }
+    for (const name of quietly(['ENOENT'], () => readdirSync(join(folder, entry))) ?? []) {
+      const owner = parseOwner(name)
+      if (!owner || isAlive(owner)) continue
+      killRange(firstId + Number(entry) * rangeSize)
+      withdraw(join(folder, entry), name)
+    }
+  }
+}
+
+function killRange(base: number): void {
+  for (const pid of findProcesses((candidate) => uidOf(candidate) >= base && uidOf(candidate) < base + rangeSize)) killProcess(pid)
+}
+
+/** What other tools allotted; a range of ours that meets one of these is never handed out. */
+function readForeignRanges(): [number, number][] {
+  const lines = (path: string): string[][] => (quietly(['ENOENT', 'EACCES'], () => readFileSync(path, 'utf8')) ?? '').split('\n').map((line) => line.split(':'))
+  const allotted = ['/etc/subuid', '/etc/subgid'].flatMap(lines).map(([, first, size]) => [Number(first), Number(size)] as [number, number])
+  const users = lines('/etc/passwd').flatMap(([, , uid, gid]) => [
+    [Number(uid), 1] as [number, number],
+    [Number(gid), 1] as [number, number],
+  ])
+  return [...allotted, ...users].filter(([first, size]) => Number.isSafeInteger(first) && size > 0)
+}
+
+function foreignSlots(ranges: readonly (readonly [number, number])[]): ReadonlySet<number> {
+  const found = new Set<number>()
+  for (const [first, size] of ranges) {
+    const from = Math.max(0, Math.floor((first - firstId) / rangeSize))
+    const to = Math.min(slots - 1, Math.floor((first + size - 1 - firstId) / rangeSize))
+    for (let slot = from; slot <= to; slot++) found.add(slot)
+  }
+  return found
+}
+
+function quietly<T>(codes: readonly string[], act: () => T): T | undefined {
+  try {
+    return act()
+  } catch (error) {
+    if (codes.includes((error as NodeJS.ErrnoException).code ?? '')) return undefined
+    throw error
+  }
+}
