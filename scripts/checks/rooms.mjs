@@ -1,0 +1,43 @@
+// The rooms of the source tree and what each may import: the tree is the architecture. `rooms` are other rooms, `packages` third-party ones, `node` the
+// modules of Node itself ('*' for any). A room that is not listed, and an import that is not allowed, fail the layer check.
+
+/** @typedef {{ rooms: readonly string[] | '*', packages?: readonly string[], node?: readonly string[] | '*' }} Room */
+
+// sys is the only door to the operating system: elsewhere nobody starts a process.
+const harmless = ['node:stream', 'node:stream/promises', 'node:events', 'node:buffer', 'node:crypto', 'node:path', 'node:timers', 'node:timers/promises', 'node:util']
+const withFiles = [...harmless, 'node:fs', 'node:fs/promises', 'node:net', 'node:os', 'node:url', 'node:process']
+
+/** @type {Record<string, Room>} */
+export const rooms = {
+  'index.ts': { rooms: '*' },
+  'compose.ts': { rooms: '*', node: withFiles },
+  contract: { rooms: [], packages: ['zod'], node: ['node:stream'] },
+  sandbox: { rooms: ['contract'], node: harmless },
+  policy: { rooms: ['contract'], packages: ['zod'] },
+  receipt: { rooms: ['contract'], node: ['node:crypto'] },
+  scan: { rooms: ['contract'] },
+  sys: { rooms: ['contract'], packages: ['zod'], node: '*' },
+  channel: { rooms: ['contract'], node: harmless },
+  'drivers/*': { rooms: ['contract', 'sys', 'channel'], node: withFiles },
+  templates: { rooms: ['contract', 'sys', 'policy'], packages: ['zod'], node: withFiles },
+  interpreter: { rooms: ['contract', 'channel'], node: harmless },
+  egress: { rooms: ['contract', 'policy', 'sys'], node: [...withFiles, 'node:http', 'node:https', 'node:tls', 'node:dns'] },
+  audit: { rooms: ['contract', 'policy', 'sys'], node: withFiles },
+  tenants: { rooms: ['contract', 'policy', 'sys'], node: withFiles },
+  engine: { rooms: ['contract', 'policy', 'receipt', 'channel', 'interpreter'], node: harmless },
+  learn: { rooms: ['contract', 'policy', 'sys', 'channel'], node: harmless },
+  server: { rooms: ['contract'], node: [...harmless, 'node:http', 'node:https'] },
+  client: { rooms: ['contract'] },
+  mcp: { rooms: ['contract', 'sandbox'], node: harmless },
+  adapters: { rooms: ['contract', 'sandbox'] },
+  cli: {
+    rooms: ['contract', 'sandbox', 'client', 'policy', 'receipt', 'scan', 'compose.ts', 'conformance'],
+    packages: ['commander', 'picocolors', 'zod'],
+    // The demo measures a sandboxed run beside a plain spawn, which is the one thing nobody else needs.
+    node: [...withFiles, 'node:tty', 'node:readline', 'node:child_process'],
+  },
+  conformance: { rooms: ['contract'], node: harmless },
+}
+
+/** Names that say nothing about what is inside. */
+export const emptyNames = ['utils', 'util', 'core', 'shared', 'helpers', 'common', 'misc', 'lib']
