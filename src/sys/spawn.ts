@@ -1,6 +1,7 @@
 /** Starting programs on the host: an argument vector, never a shell, and an environment that is exactly what is given. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
+import { buffer, text } from 'node:stream/consumers'
 import { SandboxError } from '../contract/errors.js'
 import { joinStdio, type StdioChannel } from './stdio-channel.js'
 
@@ -75,4 +76,21 @@ function keepLastWords(child: ChildProcess): () => string {
     words = Buffer.concat([words, chunk]).subarray(-maxDiagnosisBytes)
   })
   return () => words.toString('utf8').trim()
+}
+
+export interface Captured {
+  readonly code: number | null
+  readonly stdout: Buffer
+  readonly stderr: string
+}
+
+/** Runs a program to its end and keeps all it says; for programs of ours and of the system, which say little. */
+export async function capture(argv: readonly [string, ...string[]], options: { readonly input?: Uint8Array; readonly env?: Readonly<Record<string, string>> } = {}): Promise<Captured> {
+  const [file, ...rest] = argv
+  const child = spawn(file, rest, { cwd: '/', env: { ...options.env }, stdio: 'pipe' })
+  const closed = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
+  // A program that stops reading says why in its own words; the broken pipe adds nothing.
+  child.stdin.on('error', () => undefined).end(options.input)
+  const [stdout, stderr, code] = await Promise.all([buffer(child.stdout), text(child.stderr), closed])
+  return { code, stdout, stderr }
 }
