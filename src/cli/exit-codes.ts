@@ -13,10 +13,10 @@ export const exitCodes = {
 
 /** What a shell reports for a process that a signal ended. */
 export function signalExitCode(signal: string): number {
-  const number = (constants.signals as Readonly<Record<string, number>>)[signal]
-  if (number !== undefined) return 128 + number
-  const realTime = /^(?:SIGRTMIN\+)?(\d+)$/.exec(signal)
-  return realTime ? 128 + Number(realTime[1]) + (signal.startsWith('SIGRTMIN') ? 34 : 0) : exitCodes.killed
+  const named = (constants.signals as Readonly<Record<string, number>>)[signal]
+  // Real-time signals have no name of their own, only a number: SIG40.
+  const number = named ?? Number(/^SIG(\d\d)$/.exec(signal)?.[1])
+  return Number.isNaN(number) ? exitCodes.killed : 128 + number
 }
 
 export function exitCodeOf(outcome: Outcome): number {

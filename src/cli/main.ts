@@ -8,12 +8,23 @@ import { printFailure } from './print.js'
 import type { RunFlags } from './run-flags.js'
 import { flushOutput } from './streams.js'
 
+const examples = `
+Examples:
+  glovebox demo
+  glovebox run -- python3 -c 'print(6*7)'
+  glovebox run --timeout 5s --memory 128m -- sh -c 'wc -c' < some.file`
+
 const runNotes = `
 COMMAND is run as it is, never by a shell; for one: glovebox run -- sh -c 'a | b'
-A limit that you state and that cannot be enforced here is refused; see: glovebox doctor
+Input that is piped or redirected to us is handed to it. A limit that you state
+and that cannot be enforced here is refused; glovebox doctor says which can.
 
-Exit code: the program's own; 124 timed out, 125 our failure, 126 not executable,
-127 not found, 128+n ended by signal n, 137 killed, out of memory or output limit.`
+Exit code: the program's own, or
+  124  it ran longer than --timeout
+  125  we failed, or a flag is wrong
+  126  COMMAND is not executable, 127 there is none
+  137  it was killed: memory, output limit, or by you; stderr says which
+  128+n  signal n ended it`
 
 /** Reports the exit code of whichever command was run. */
 type Finish = (code: number) => void
@@ -23,6 +34,9 @@ function buildProgram(finish: Finish): Command {
     .description('Runs code that nobody has vouched for, and hands back exactly what it did.')
     .version(readVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this')
+    .helpCommand('help [COMMAND]', 'print the help of a command')
+    .usage('COMMAND [OPTIONS]')
+    .addHelpText('after', examples)
     .enablePositionalOptions()
   addRun(program, finish)
   addDoctor(program, finish)
@@ -31,7 +45,7 @@ function buildProgram(finish: Finish): Command {
     command
       .exitOverride()
       .configureOutput({ outputError: () => undefined })
-      .configureHelp({ helpWidth: 80 })
+      .configureHelp({ helpWidth: 80, visibleArguments: () => [], subcommandTerm: (subcommand) => subcommand.name() })
   }
   return program
 }
@@ -39,24 +53,29 @@ function buildProgram(finish: Finish): Command {
 function addRun(program: Command, finish: Finish): void {
   program
     .command('run')
-    .description('run one program in a fresh sandbox that is gone afterwards')
+    .summary('run one program in a fresh sandbox that is gone afterwards')
+    .description('Runs one program in a fresh sandbox that is gone afterwards.')
     .argument('<command>', 'the program')
     .argument('[args...]', 'its arguments, passed on as they are')
-    .usage('[options] [--] COMMAND [ARG...]')
+    .usage('[OPTIONS] [--] COMMAND [ARG...]')
     .passThroughOptions()
-    .option('-e, --env <NAME=VALUE>', 'set a variable; may be repeated', (value: string, all: string[]) => [...all, value], [])
+    .optionsGroup('The program:')
+    .option('-e, --env <NAME=VALUE>', 'set a variable; may be repeated', (value: string, all: readonly string[] = []) => [...all, value])
     .option('-w, --workdir <DIR>', 'where it starts (/workspace)')
-    .option('-u, --user <USER>', 'who it runs as: user, root (user)')
+    .option('-u, --user <USER>', 'who it runs as: user or root (user)')
+    .optionsGroup('Its limits:')
     .option('-m, --memory <SIZE>', 'memory it may use (512m)')
     .option('--cpus <NUMBER>', 'CPUs it may use (0.5)')
     .option('--timeout <DURATION>', 'wall time it may take (60s)')
     .option('--disk <SIZE>', 'what it may write to files (100m)')
     .option('--pids <NUMBER>', 'processes it may have at once (64)')
     .option('--output <SIZE>', 'what it may print (10m)')
-    .option('--driver <NAME>', 'build the cell with this driver only')
+    .optionsGroup('The sandbox:')
+    .option('--template <NAME>', 'its files: host, python, node, shell (host)')
+    .option('--driver <NAME>', 'build it with this driver only')
     .option('--min-tier <TIER>', 'accept no weaker boundary (process)')
-    .option('--template <NAME>', 'root filesystem: host, python, node, shell (host)')
-    .option('--name <NAME>', 'a name for the sandbox')
+    .option('--name <NAME>', 'a name for it')
+    .optionsGroup('What we say:')
     .option('--json', 'print one JSON object instead of the output')
     .option('-q, --quiet', 'no remarks about limits that are not enforced')
     .helpOption('-h, --help', 'print this')
@@ -70,7 +89,9 @@ function addRun(program: Command, finish: Finish): void {
 function addDoctor(program: Command, finish: Finish): void {
   program
     .command('doctor')
-    .description('show what can be enforced on this machine, and what is in the way')
+    .summary('show what can be enforced here, and what is in the way')
+    .description('Shows what can be enforced on this machine, and what is in the way.')
+    .usage('[OPTIONS]')
     .option('--json', 'print one JSON object')
     .helpOption('-h, --help', 'print this')
     .addHelpText('after', '\nExit code: 0 when sandboxes can be made here, otherwise 125.')
@@ -83,7 +104,9 @@ function addDoctor(program: Command, finish: Finish): void {
 function addDemo(program: Command, finish: Finish): void {
   program
     .command('demo')
-    .description('watch a few programs do as they should, and a few be refused')
+    .summary('watch a few programs work, and a few be refused')
+    .description('Runs a few programs that work and a few that are refused, with what was seen\nand how long each took beside a plain spawn.')
+    .usage('[OPTIONS]')
     .option('--driver <NAME>', 'build the cells with this driver only')
     .option('--min-tier <TIER>', 'accept no weaker boundary (process)')
     .option('--json', 'print one JSON object')
@@ -108,10 +131,9 @@ function usageError(error: CommanderError, args: readonly string[]): SandboxErro
   return new SandboxError('invalid', message, { hint: command === undefined ? 'glovebox --help' : `glovebox ${command} --help` })
 }
 
-/** Whether our own flags ask for JSON; what follows `--` is the program's. */
-function asksForJson(args: readonly string[]): boolean {
-  const end = args.indexOf('--')
-  return args.slice(0, end === -1 ? undefined : end).includes('--json')
+/** Whether JSON was asked for by one of our own flags; one that follows COMMAND is the program's. */
+function asksForJson(program: Command): boolean {
+  return program.commands.some((command) => command.opts().json === true)
 }
 
 async function main(args: readonly string[]): Promise<number> {
@@ -130,9 +152,9 @@ async function main(args: readonly string[]): Promise<number> {
     // Told to stop: what our reader has not taken yet must not hold us.
     if (error instanceof Stopped) process.exit(signalExitCode(error.signal))
     if (error instanceof CommanderError) {
-      return error.exitCode === 0 ? exitCodes.ok : printFailure(usageError(error, args), { json: asksForJson(args) })
+      return error.exitCode === 0 ? exitCodes.ok : printFailure(usageError(error, args), { json: asksForJson(program) })
     }
-    return printFailure(error, { json: asksForJson(args) })
+    return printFailure(error, { json: asksForJson(program) })
   }
 }
 

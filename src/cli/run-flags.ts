@@ -6,7 +6,7 @@ import { envSchema, pathSchema, type SpecInput, specSchema, tiers, userNames } f
 
 /** Flags as commander hands them over: text, as the user typed it. */
 export interface RunFlags {
-  readonly env: readonly string[]
+  readonly env?: readonly string[]
   readonly workdir?: string
   readonly user?: string
   readonly memory?: string
@@ -52,7 +52,7 @@ export function parseRunFlags(argv: readonly string[], flags: RunFlags): ParsedR
     driver: parse('--driver', specSchema.shape.driver, flags.driver),
     minTier: oneOf('--min-tier', tiers, flags.minTier),
   }
-  const request = { command: [...argv], env: parseEnv(flags.env), cwd: parse('--workdir', pathSchema.optional(), flags.workdir) }
+  const request = { command: [...argv], env: parseEnv(flags.env ?? []), cwd: parse('--workdir', pathSchema.optional(), flags.workdir) }
   return { spec: stated(spec), request: stated(request) }
 }
 
@@ -60,6 +60,7 @@ function parseEnv(assignments: readonly string[]): Record<string, string> {
   const env: Record<string, string> = {}
   for (const assignment of assignments) {
     const at = assignment.indexOf('=')
+    if (at === 0) throw refusal(`--env ${assignment}`, 'has no name')
     if (at === -1) {
       throw new SandboxError('invalid', `--env ${assignment}: has no value, and nothing is taken from the host's environment by itself`, {
         hint: `glovebox run --env ${assignment}="$${assignment}" -- …`,

@@ -43,7 +43,7 @@ export function explainOutcome(outcome: Outcome, program: string): string | unde
     case 'killed':
       return `${program} was killed: ${outcome.reason}`
     case 'not-started':
-      return `${program} was not started: ${outcome.reason}`
+      return outcome.reason
   }
 }
 

@@ -58,7 +58,7 @@ export async function demo(flags: DemoFlags): Promise<number> {
 
 /** Learns which driver is chosen, and takes the engine's first-time costs out of the first step. */
 async function firstSandbox({ platform, flags, signal }: Ground) {
-  const info = await platform.create(parseRunFlags([], { ...flags, env: [] }).spec, { signal })
+  const info = await platform.create(parseRunFlags([], flags).spec, { signal })
   await platform.close(info.id)
   return info
 }
@@ -86,7 +86,7 @@ async function perform(step: DemoStep, ground: Ground): Promise<StepReport> {
 }
 
 async function runSandboxed(step: DemoStep, { platform, stage, flags, signal }: Ground): Promise<Observed> {
-  const { spec, request } = parseRunFlags(step.argv(stage), { ...flags, env: [], timeout: `${step.timeMs}ms` })
+  const { spec, request } = parseRunFlags(step.argv(stage), { ...flags, timeout: `${step.timeMs}ms` })
   const { id } = await platform.create(spec, { signal })
   try {
     const program = await platform.start(id, { ...request, output: {} }, { signal })

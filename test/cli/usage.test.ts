@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest'
+import { bytesInWords } from '../../src/cli/words.js'
+import { defaultLimits } from '../../src/contract/limits.js'
+import { cli, fake } from './cli.js'
+
+describe('help', () => {
+  test.each([
+    ['help', ['--help']],
+    ['run-help', ['run', '--help']],
+    ['doctor-help', ['doctor', '--help']],
+    ['demo-help', ['demo', '--help']],
+  ])('%s is what its golden file says, on stdout', async (name, args) => {
+    const result = await cli(args)
+    expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 0, stderr: '' })
+    await expect(result.stdout).toMatchFileSnapshot(`golden/${name}.txt`)
+  })
+
+  test('no line of it is wider than 80 columns', async () => {
+    for (const args of [['--help'], ['run', '--help'], ['doctor', '--help'], ['demo', '--help']]) {
+      const { stdout } = await cli(args)
+      expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
+    }
+  })
+
+  test('the defaults it names are the defaults there are', async () => {
+    const { stdout } = await cli(['run', '--help'])
+    expect(stdout).toContain(`memory it may use (${defaultLimits.memoryBytes / 2 ** 20}m)`)
+    expect(stdout).toContain(`CPUs it may use (${defaultLimits.cpus})`)
+    expect(stdout).toContain(`wall time it may take (${defaultLimits.timeMs / 1000}s)`)
+    expect(stdout).toContain(`what it may write to files (${defaultLimits.diskBytes / 2 ** 20}m)`)
+    expect(stdout).toContain(`processes it may have at once (${defaultLimits.processes})`)
+    expect(stdout).toContain(`what it may print (${defaultLimits.outputBytes / 2 ** 20}m)`)
+    expect(bytesInWords(defaultLimits.outputBytes)).toBe('10 MiB')
+  })
+
+  test('without any argument it is the same', async () => {
+    expect((await cli([])).stdout).toBe((await cli(['--help'])).stdout)
+  })
+
+  test('--version prints the version and nothing else', async () => {
+    expect(await cli(['--version'])).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) })
+  })
+})
+
+describe('a wrong command line', () => {
+  test.each([
+    ['an unknown command', ['rnu'], "glovebox: unknown command 'rnu' (did you mean run?)\nhint: glovebox --help\n"],
+    ['an unknown flag', ['run', '--timout', '1s', '--', 'true'], "glovebox: unknown option '--timout' (did you mean --timeout?)\nhint: glovebox run --help\n"],
+    ['a flag of later versions', ['run', '--allow', 'example.org', '--', 'true'], "glovebox: unknown option '--allow'\nhint: glovebox run --help\n"],
+    ['no program', ['run'], "glovebox: missing required argument 'command'\nhint: glovebox run --help\n"],
+    ['no value', ['run', '-m'], "glovebox: option '-m, --memory <SIZE>' argument missing\nhint: glovebox run --help\n"],
+    [
+      'a variable without a value',
+      ['run', '-e', 'SECRET', '--', 'true'],
+      "glovebox: --env SECRET: has no value, and nothing is taken from the host's environment by itself\nhint: glovebox run --env SECRET=\"$SECRET\" -- …\n",
+    ],
+    ['an empty variable name', ['run', '-e', '=x', '--', 'true'], 'glovebox: --env =x: has no name\nhint: glovebox run --help\n'],
+    ['a size that is none', ['run', '-m', 'lots', '--', 'true'], "glovebox: --memory: expected a number of bytes such as '512m', got 'lots'\nhint: glovebox run --help\n"],
+    ['a negative size', ['run', '--disk', '-1', '--', 'true'], "glovebox: --disk: expected a number of bytes such as '100m', got '-1'\nhint: glovebox run --help\n"],
+    ['an absurd size', ['run', '-m', '999999t', '--', 'true'], /^glovebox: --memory: must be at most \d+ .*\nhint: glovebox run --help\n$/],
+    ['a duration without a unit', ['run', '--timeout', '5', '--', 'true'], "glovebox: --timeout: expected a number of milliseconds such as '60s', got '5'\nhint: glovebox run --help\n"],
+    ['half a process', ['run', '--pids', '0.5', '--', 'true'], /^glovebox: --pids: .*\nhint: glovebox run --help\n$/],
+    ['a number that is none', ['run', '--cpus', 'NaN', '--', 'true'], /^glovebox: --cpus: .*\nhint: glovebox run --help\n$/],
+    ['a relative folder', ['run', '-w', 'here', '--', 'true'], 'glovebox: --workdir: must be an absolute path\nhint: glovebox run --help\n'],
+    ['a user that is none', ['run', '-u', 'bob', '--', 'true'], "glovebox: --user: must be one of user, root, got 'bob'\nhint: glovebox run --help\n"],
+    ['a tier that is none', ['run', '--min-tier', 'steel', '--', 'true'], /^glovebox: --min-tier: must be one of none, .*\nhint: glovebox run --help\n$/],
+    ['an empty program name', ['run', ...fake, '--', ''], /^glovebox: .*the program name must not be empty.*\n/],
+  ])('%s is 125 with a line that names it and a hint', async (_, args, stderr) => {
+    const result = await cli(args)
+    expect({ code: result.code, stdout: result.stdout }).toEqual({ code: 125, stdout: '' })
+    if (typeof stderr === 'string') expect(result.stderr).toBe(stderr)
+    else expect(result.stderr).toMatch(stderr)
+  })
+
+  test('with --json the error is an object on stdout', async () => {
+    const result = await cli(['run', '--json', '--user', 'bob', '--', 'true'])
+    expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 125, stderr: '' })
+    expect(JSON.parse(result.stdout)).toEqual({
+      error: { code: 'invalid', message: "--user: must be one of user, root, got 'bob'", hint: 'glovebox run --help' },
+    })
+  })
+
+  test('a driver that is none is refused with a hint', async () => {
+    expect(await cli(['run', '--driver', 'steel', '--', 'true'])).toMatchObject({ code: 125, stdout: '', stderr: expect.stringMatching(/^glovebox: .*steel.*\nhint: .+\n$/) })
+  })
+
+  test('no stack trace is shown unless GLOVEBOX_DEBUG asks for it', async () => {
+    const args = ['run', '--driver', 'steel', '--', 'true']
+    expect((await cli(args)).stderr).not.toMatch(/^\s+at /m)
+    expect((await cli(args, { env: { GLOVEBOX_DEBUG: '1' } })).stderr).toMatch(/^\s+at /m)
+  })
+})
