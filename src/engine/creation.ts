@@ -1,0 +1,36 @@
+import { SandboxError } from '../contract/errors.js'
+import type { Spec } from '../contract/spec.js'
+
+/** A sandbox that is being made. Whoever holds it can call it off; it then leaves nothing. */
+export class Creation {
+  readonly spec: Spec
+  readonly #controller = new AbortController()
+  readonly #caller: AbortSignal | undefined
+  readonly #onAbort = (): void => this.#controller.abort(this.#caller?.reason)
+  readonly #finished: Promise<void>
+  #finish!: () => void
+
+  constructor(spec: Spec, caller: AbortSignal | undefined) {
+    this.spec = spec
+    this.#caller = caller
+    this.#finished = new Promise((resolve) => {
+      this.#finish = resolve
+    })
+    caller?.addEventListener('abort', this.#onAbort, { once: true })
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Resolves when it is called off or was too late. */
+  async callOff(): Promise<void> {
+    this.#controller.abort(new SandboxError('closed', 'the sandbox was closed while it was created'))
+    await this.#finished
+  }
+
+  finish(): void {
+    this.#caller?.removeEventListener('abort', this.#onAbort)
+    this.#finish()
+  }
+}

@@ -1,0 +1,42 @@
+import type { StartResult } from '../channel/index.js'
+import { SandboxError } from '../contract/errors.js'
+import type { Outcome } from '../contract/run.js'
+
+type Failure = Extract<StartResult, { readonly started: false }>
+
+/** Linux's numbers; the warden reports its own kernel's. */
+const errno = { EPERM: 1, ENOENT: 2, E2BIG: 7, ENOEXEC: 8, EAGAIN: 11, ENOMEM: 12, EACCES: 13, ENOTDIR: 20, EISDIR: 21, ETXTBSY: 26, ENAMETOOLONG: 36, ELOOP: 40 } as const
+
+const execReasons: Readonly<Record<number, string>> = {
+  [errno.EPERM]: 'may not be executed',
+  [errno.ENOENT]: 'was not found, or the interpreter in its first line was not',
+  [errno.E2BIG]: 'was given more arguments and variables than fit',
+  [errno.ENOEXEC]: 'is in no format that can be executed',
+  [errno.EAGAIN]: 'found no room for another process',
+  [errno.ENOMEM]: 'found no memory to start in',
+  [errno.EACCES]: 'is a folder or may not be executed',
+  [errno.ENOTDIR]: 'has something in its path that is not a folder',
+  [errno.EISDIR]: 'is a folder',
+  [errno.ETXTBSY]: 'is being written to',
+  [errno.ENAMETOOLONG]: 'has too long a name',
+  [errno.ELOOP]: 'goes through too many symbolic links',
+}
+
+const cwdReasons: Readonly<Record<number, string>> = {
+  [errno.ENOENT]: 'does not exist',
+  [errno.ENOTDIR]: 'is not a folder',
+  [errno.EACCES]: 'may not be entered by this user',
+}
+
+/** A program that is not there or not executable is an outcome, as a shell tells it: 127 or 126. */
+export function notStarted(failure: Failure, program: string): Extract<Outcome, { kind: 'not-started' }> {
+  const words = execReasons[failure.errno] ?? `could not be executed (${failure.text}, errno ${failure.errno})`
+  return { kind: 'not-started', code: failure.errno === errno.ENOENT ? 127 : 126, reason: `${program} ${words}` }
+}
+
+/** What is no fault of the program: a folder that cannot be entered, or a cell that cannot start one now. */
+export function startError(failure: Failure, cwd: string): SandboxError {
+  if (failure.stage === 'cwd') return new SandboxError('invalid', `cwd: ${cwd} ${cwdReasons[failure.errno] ?? `cannot be entered (errno ${failure.errno})`}`)
+  const isFull = failure.errno === errno.EAGAIN || failure.errno === errno.ENOMEM
+  return new SandboxError(isFull ? 'busy' : 'internal', `the warden cannot start a program: ${failure.text} (errno ${failure.errno})`)
+}

@@ -1,0 +1,18 @@
+import type { PlatformProcess } from '../contract/platform.js'
+import type { Ending, OutputEvent, Outcome } from '../contract/run.js'
+
+/** A program that did not start: it printed nothing, reads nothing and has ended. */
+export class UnstartedProgram implements PlatformProcess {
+  readonly pid = 0
+  readonly ended: Promise<Ending>
+  readonly output: AsyncIterable<OutputEvent> = { [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }) }
+
+  constructor(outcome: Extract<Outcome, { kind: 'not-started' }>, wallMs: number) {
+    this.ended = Promise.resolve({ outcome, usage: { wallMs, cpuUserMs: 0, cpuSystemMs: 0, memoryPeakBytes: 0, outputBytes: 0 }, truncated: false })
+  }
+
+  async write(): Promise<void> {}
+  async endInput(): Promise<void> {}
+  async signal(): Promise<void> {}
+  async kill(): Promise<void> {}
+}
