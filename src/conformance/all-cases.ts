@@ -1,0 +1,31 @@
+import { badInputCases } from './cases/bad-input.js'
+import { bytesCases } from './cases/bytes.js'
+import { concurrencyCases } from './cases/concurrency.js'
+import { endingCases } from './cases/endings.js'
+import { fileIsolationCases } from './cases/isolation-files.js'
+import { kernelIsolationCases } from './cases/isolation-kernel.js'
+import { networkIsolationCases } from './cases/isolation-network.js'
+import { processIsolationCases } from './cases/isolation-processes.js'
+import { lifetimeCases } from './cases/lifetime.js'
+import { cellLimitCases } from './cases/limits-cell.js'
+import { runLimitCases } from './cases/limits-run.js'
+import { programCases } from './cases/programs.js'
+import { rootUserCases } from './cases/root-user.js'
+import type { Case } from './subject.js'
+
+/** Every promise, in the order in which a reader would ask for them. */
+export const allCases: readonly Case[] = [
+  ...bytesCases,
+  ...programCases,
+  ...endingCases,
+  ...badInputCases,
+  ...lifetimeCases,
+  ...runLimitCases,
+  ...cellLimitCases,
+  ...concurrencyCases,
+  ...fileIsolationCases,
+  ...networkIsolationCases,
+  ...processIsolationCases,
+  ...kernelIsolationCases,
+  ...rootUserCases,
+]

@@ -1,0 +1,133 @@
+import { ensure, ensureSame } from './check.js'
+import { askPython, withSandbox } from './guest.js'
+import type { Case, HostView, Need, Subject, SubjectSandbox } from './subject.js'
+
+/**
+ * An attack is a set of Python expressions evaluated inside a cell. A try that raises was denied; one that gives a value
+ * got through. The controls beside it use the same means on what is allowed and must get through, so that a denial is
+ * never the sign of a broken script. Each expression is harmless where it succeeds: it opens, looks, or undoes what it did.
+ */
+export interface Attack {
+  readonly id: string
+  readonly name: string
+  readonly needs?: readonly Need[]
+  readonly user?: 'user' | 'root'
+  readonly tries: Expressions
+  readonly controls: Expressions
+  /** Only where denials are errors by number: the ones that count as such. */
+  readonly errors?: readonly string[]
+  /** What the host must look like afterwards. */
+  readonly afterwards?: (host: HostView) => Promise<void>
+}
+
+type Expressions = Readonly<Record<string, string>> | ((host: HostView) => Readonly<Record<string, string>>)
+
+interface Attempt {
+  readonly through: boolean
+  readonly detail: string
+}
+
+interface Attempts {
+  readonly tries: Readonly<Record<string, Attempt>>
+  readonly controls: Readonly<Record<string, Attempt>>
+}
+
+const prelude = `
+import ctypes, errno, json, os, socket, struct, sys
+facts = json.loads(sys.argv[1])
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+x64 = os.uname().machine == 'x86_64'
+numbers = {'clone': (56, 220), 'ptrace': (101, 117), 'mount': (165, 40), 'umount2': (166, 39), 'sethostname': (170, 161), 'setns': (308, 268), 'unshare': (272, 97),
+  'add_key': (248, 217), 'keyctl': (250, 219), 'request_key': (249, 218), 'perf_event_open': (298, 241), 'process_vm_readv': (310, 270), 'kcmp': (312, 272), 'bpf': (321, 280),
+  'userfaultfd': (323, 282), 'open_tree': (428, 428), 'fsopen': (430, 430), 'io_uring_setup': (425, 425), 'pidfd_open': (434, 434), 'pidfd_getfd': (438, 438), 'clone3': (435, 435),
+  'open_by_handle_at': (304, 265), 'capset': (126, 91), 'syslog': (103, 116), 'personality': (135, 92), 'getpid': (39, 172), 'ioctl': (16, 29), 'chroot': (161, 51), 'mount_setattr': (442, 442)}
+def call(name, *args):
+    ctypes.set_errno(0)
+    values = [ctypes.c_long(a) if isinstance(a, int) else a for a in args]
+    result = libc.syscall(ctypes.c_long(numbers[name][0 if x64 else 1]), *values)
+    if result == -1: raise OSError(ctypes.get_errno(), name)
+    return result
+def read(path, size=4096):
+    with open(path, 'rb') as f: return f.read(size)
+def create(path):
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)); os.unlink(path); return path
+def write_open(path):
+    os.close(os.open(path, os.O_WRONLY)); return path
+def found(is_found, what='found'):
+    if not is_found: raise FileNotFoundError(errno.ENOENT, 'not found')
+    return what
+def connect(family, address):
+    with socket.socket(family, socket.SOCK_STREAM) as s:
+        s.settimeout(2); s.connect(address); return 'connected'
+def serve(family, address):
+    with socket.socket(family, socket.SOCK_STREAM) as s:
+        s.bind(address); s.listen(1)
+        with socket.socket(family, socket.SOCK_STREAM) as c:
+            c.settimeout(2); c.connect(s.getsockname()); return 'connected to itself'
+def pids(): return [p for p in os.listdir('/proc') if p.isdigit()]
+def quietly(path):
+    try: return read(path)
+    except OSError: return b''
+def status(): return dict((l.split(':', 1)[0], l.split(':', 1)[1].strip()) for l in open('/proc/self/status'))
+def peek(pid):
+    here = ctypes.create_string_buffer(8)
+    return call('process_vm_readv', pid, struct.pack('PN', ctypes.addressof(here), 8), 1, struct.pack('PN', 0x400000, 8), 1, 0)
+def forked(act):
+    r, w = os.pipe()
+    if os.fork() == 0:
+        try: act(); code = 0
+        except OSError as e: code = e.errno
+        os.write(w, struct.pack('<i', code)); os._exit(0)
+    code = struct.unpack('<i', os.read(r, 4))[0]; os.wait()
+    if code: raise OSError(code, 'forked')
+    return 'done'
+def mounted(kind, source=b'none'):
+    import tempfile
+    place = tempfile.mkdtemp(); where = place.encode()
+    try:
+        call('mount', source, where, kind, 4096 if kind == b'bind' else 0, None)
+        call('umount2', where, 2); return 'mounted and unmounted'
+    finally: os.rmdir(place)
+def attempt(expression):
+    try: return {'through': True, 'detail': repr(eval(expression))[:160]}
+    except OSError as e: return {'through': False, 'detail': errno.errorcode.get(e.errno, type(e).__name__)}
+    except Exception as e: return {'through': False, 'detail': type(e).__name__ + ': ' + str(e)[:120]}
+print(json.dumps({'controls': {k: attempt(v) for k, v in facts['controls'].items()}, 'tries': {k: attempt(v) for k, v in facts['tries'].items()}}))`
+
+export function attackCase(attack: Attack): Case {
+  return {
+    id: `isolation/${attack.id}`,
+    name: attack.name,
+    needs: ['isolates', ...(attack.needs ?? []), ...(attack.user === 'root' ? (['user:root'] as const) : [])],
+    denial: true,
+    run: (subject) => withSandbox(subject, (sandbox) => carryOut(attack, subject, sandbox)),
+  }
+}
+
+async function carryOut(attack: Attack, subject: Subject, sandbox: SubjectSandbox): Promise<string> {
+  const facts = { tries: expressionsOf(attack.tries, subject.host), controls: expressionsOf(attack.controls, subject.host) }
+  const { tries, controls } = await askPython<Attempts>(sandbox, prelude, { args: [JSON.stringify(facts)], user: attack.user ?? 'user' })
+  const broken = Object.entries(controls).filter(([, { through }]) => !through)
+  ensureSame(Object.fromEntries(broken), {}, 'the controls that did not get through')
+  const breaches = Object.entries(tries).filter(([, attempt]) => attempt.through || !isDenial(attempt.detail, attack.errors))
+  ensure(breaches.length === 0, 'every try must be denied', Object.fromEntries(breaches))
+  await attack.afterwards?.(subject.host)
+  return Object.entries(tries)
+    .map(([label, { detail }]) => `${label}: ${detail}`)
+    .join(', ')
+}
+
+/** An error of the script itself is no denial. */
+function isDenial(detail: string, errors: readonly string[] | undefined): boolean {
+  return errors ? errors.includes(detail) : /^E[A-Z0-9]+$/.test(detail) || detail === 'TimeoutError'
+}
+
+function expressionsOf(expressions: Expressions, host: HostView): Readonly<Record<string, string>> {
+  return typeof expressions === 'function' ? expressions(host) : expressions
+}
+
+/** A text as a Python literal. */
+export function literal(value: string): string {
+  return JSON.stringify(value)
+}

@@ -1,0 +1,53 @@
+import { ensureSame } from './check.js'
+import type { HostSnapshot, HostView, Subject } from './subject.js'
+
+/** What is there now and was not before, one line per thing. */
+export function leftoversOf(before: HostSnapshot, after: HostSnapshot): string[] {
+  return [
+    ...added(processLines(before), processLines(after)).map((line) => `process ${line}`),
+    ...added(before.mounts, after.mounts).map((line) => `mount ${line}`),
+    ...added(before.cgroups, after.cgroups).map((line) => `cgroup ${line}`),
+    ...added(before.files, after.files).map((line) => `file ${line}`),
+    ...added(before.descriptors, after.descriptors).map((line) => `descriptor ${line}`),
+  ]
+}
+
+/** Does something and then looks whether anything of it is left. */
+export async function ensureLeavesNothing(subject: Subject, act: () => Promise<void>): Promise<void> {
+  await warmUp(subject)
+  const before = await subject.host.snapshot()
+  await act()
+  ensureSame(leftoversOf(before, await subject.host.snapshot()), [], 'what is left')
+}
+
+/** No process of the engine, and none with this marker wherever it went. */
+export async function ensureNoProcess(host: HostView, marker: string): Promise<void> {
+  const { processes } = await host.snapshot()
+  ensureSame(
+    processes.filter(({ command }) => command.includes(marker)).map(({ pid, command }) => `${pid} ${command}`),
+    [],
+    'the processes that survived',
+  )
+}
+
+/** What is made once and kept, such as caches, is not left behind by the case that happens to come first. */
+async function warmUp(subject: Subject): Promise<void> {
+  const sandbox = await subject.open()
+  await sandbox.run(['true'])
+  await sandbox.close()
+}
+
+function processLines({ processes }: HostSnapshot): string[] {
+  return processes.filter(({ ofEngine }) => ofEngine).map(({ pid, command }) => `${pid} ${command}`)
+}
+
+/** Two equal lines are two things. */
+function added(before: readonly string[], after: readonly string[]): string[] {
+  const known = new Map<string, number>()
+  for (const line of before) known.set(line, (known.get(line) ?? 0) + 1)
+  return after.filter((line) => {
+    const left = known.get(line) ?? 0
+    known.set(line, left - 1)
+    return left <= 0
+  })
+}

@@ -1,0 +1,87 @@
+import { allCases } from './all-cases.js'
+import { CaseFailure, show } from './check.js'
+import { lackOf } from './needs.js'
+import type { Case, Subject, SubjectSandbox } from './subject.js'
+
+export interface CaseResult {
+  readonly id: string
+  readonly verdict: 'passed' | 'failed' | 'skipped'
+  /** Why it was skipped or failed; empty when it passed. */
+  readonly reason: string
+  readonly observed: string
+  readonly ms: number
+}
+
+export interface RunCasesOptions {
+  /** All there are when not given. */
+  readonly cases?: readonly Case[]
+  readonly filter?: (candidate: Case) => boolean
+  /** A case that takes longer has failed; what it opened is closed. */
+  readonly caseTimeoutMs?: number
+  readonly onResult?: (result: CaseResult) => void
+}
+
+/** Runs the cases one after the other. Never rejects because of a case: what went wrong is in its result. */
+export async function runCases(subject: Subject, options: RunCasesOptions = {}): Promise<CaseResult[]> {
+  const results: CaseResult[] = []
+  for (const candidate of options.cases ?? allCases) {
+    if (options.filter && !options.filter(candidate)) continue
+    const result = await runCase(subject, candidate, options.caseTimeoutMs ?? 30_000)
+    results.push(result)
+    options.onResult?.(result)
+  }
+  return results
+}
+
+async function runCase(subject: Subject, candidate: Case, timeoutMs: number): Promise<CaseResult> {
+  const { id } = candidate
+  const lacking = candidate.needs?.map((need) => lackOf(need, subject)).find((lack) => lack !== undefined)
+  if (lacking !== undefined) return { id, verdict: 'skipped', reason: lacking, observed: '', ms: 0 }
+  const tracked = trackSandboxes(subject)
+  const startedAt = performance.now()
+  try {
+    const observed = await within(candidate.run(tracked.subject), timeoutMs)
+    return { id, verdict: 'passed', reason: '', observed, ms: performance.now() - startedAt }
+  } catch (error) {
+    const observed = error instanceof CaseFailure ? error.observed : show(error)
+    return { id, verdict: 'failed', reason: error instanceof CaseFailure ? error.message : 'broke off', observed, ms: performance.now() - startedAt }
+  } finally {
+    await tracked.closeAll()
+  }
+}
+
+async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new CaseFailure(`must end within ${timeoutMs} ms`, 'it did not')), timeoutMs)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** A case that breaks off leaves its sandboxes open; the next case must not see them. */
+function trackSandboxes(subject: Subject): { readonly subject: Subject; closeAll(): Promise<void> } {
+  const opened = new Set<SubjectSandbox>()
+  const open: Subject['open'] = async (spec, options) => {
+    const sandbox = await subject.open(spec, options)
+    opened.add(sandbox)
+    return {
+      run: (command, runOptions) => sandbox.run(command, runOptions),
+      start: (command, startOptions) => sandbox.start(command, startOptions),
+      close: async () => {
+        await sandbox.close()
+        opened.delete(sandbox)
+      },
+    }
+  }
+  return {
+    subject: { name: subject.name, depth: subject.depth, probe: subject.probe, host: subject.host, open },
+    closeAll: async () => {
+      const closing = [...opened].map((sandbox) => sandbox.close().catch(() => undefined))
+      await within(Promise.all(closing), 5000).catch(() => undefined)
+    },
+  }
+}

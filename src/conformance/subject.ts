@@ -1,0 +1,126 @@
+import type { DriverLimit, Probe } from '../contract/driver.js'
+import type { Command, Ending, OutputEvent, Outcome, Usage } from '../contract/run.js'
+import type { SpecInput, UserName } from '../contract/spec.js'
+
+/**
+ * What the cases are run against. A driver alone, an engine over it, or a client over HTTP all fit this shape, so the
+ * same promises are held at every depth. The cases know nothing but this: the machine around the subject is seen
+ * through its `HostView`.
+ */
+export interface Subject {
+  readonly name: string
+  readonly depth: Depth
+  readonly probe: Probe
+  readonly host: HostView
+  open(spec?: SpecInput, options?: { readonly signal?: AbortSignal }): Promise<SubjectSandbox>
+}
+
+export type Depth = 'driver' | 'engine' | 'client'
+
+export interface SubjectSandbox {
+  /** Captures all that the command prints. A command that fails is a result; a sandbox that fails rejects. */
+  run(command: Command, options?: SubjectRunOptions): Promise<SubjectResult>
+  /** For what has to be talked to while it runs. Nothing is captured. */
+  start(command: Command, options?: SubjectStartOptions): Promise<SubjectProcess>
+  close(): Promise<void>
+}
+
+export interface SubjectStartOptions {
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly user?: UserName
+  /** Wall time; only an engine enforces it. */
+  readonly timeout?: string | number
+  /** Whether stdin stays open to be written to; otherwise the program reads an end of file. */
+  readonly stdin?: boolean
+}
+
+export interface SubjectRunOptions extends Omit<SubjectStartOptions, 'stdin'> {
+  /** All of the input, or nothing at all when it is left out. */
+  readonly stdin?: Uint8Array
+  /** Only an engine enforces it. */
+  readonly output?: { readonly limit: number; readonly onLimit: 'kill' | 'truncate' }
+  readonly signal?: AbortSignal
+}
+
+export interface SubjectResult {
+  readonly outcome: Outcome
+  readonly stdout: Uint8Array
+  readonly stderr: Uint8Array
+  readonly usage: Usage
+  readonly truncated: boolean
+}
+
+export interface SubjectProcess {
+  readonly pid: number
+  /** One consumer. */
+  readonly output: AsyncIterable<OutputEvent>
+  write(bytes: Uint8Array): Promise<void>
+  endInput(): Promise<void>
+  signal(name: NodeJS.Signals): Promise<void>
+  kill(): Promise<void>
+  readonly ended: Promise<Ending>
+}
+
+/** The machine the subject runs on, as seen from outside the cells. */
+export interface HostView {
+  readonly canaries: Canaries
+  /** The host's own namespaces by kind (`pid`, `net`, …), as the kernel names them. */
+  readonly namespaces: Readonly<Record<string, string>>
+  snapshot(): Promise<HostSnapshot>
+}
+
+/** What a closed sandbox may leave none of. Each list holds one line per thing, the same line every time it is looked at. */
+export interface HostSnapshot {
+  /** Every process that can be seen. */
+  readonly processes: readonly HostProcess[]
+  readonly mounts: readonly string[]
+  readonly cgroups: readonly string[]
+  /** State, records and temporary files of the engine. */
+  readonly files: readonly string[]
+  /** What the engine's process holds open. */
+  readonly descriptors: readonly string[]
+}
+
+export interface HostProcess {
+  readonly pid: number
+  readonly command: string
+  /** A descendant of the engine's process. */
+  readonly ofEngine: boolean
+}
+
+/** Planted on the host before anything runs; a cell that shows any of them leaks. */
+export interface Canaries {
+  /** Mode 0600, in a folder with a random name. */
+  readonly file: { readonly path: string; readonly content: string; isUntouched(): Promise<boolean> }
+  readonly process: { readonly pid: number; readonly marker: string }
+  readonly tcp4: Listener & { readonly port: number }
+  /** Undefined where the host has no IPv6. */
+  readonly tcp6: (Listener & { readonly port: number }) | undefined
+  /** The name without the leading NUL; undefined where no such listener could be had. */
+  readonly abstractSocket: (Listener & { readonly name: string }) | undefined
+  /** Set in the environment of the engine's process. */
+  readonly variable: { readonly name: string; readonly value: string }
+  /** Held open by the engine's process. */
+  readonly descriptor: number
+}
+
+export interface Listener {
+  /** How many have connected so far. */
+  readonly connections: () => number
+}
+
+/** A condition that `probe()` or the depth decides; a case whose needs are not met is skipped with the reason. */
+export type Need = 'engine' | 'isolates' | 'filters-syscalls' | 'user:root' | 'no-user:root' | `limit:${DriverLimit}` | `no-limit:${DriverLimit}`
+
+export interface Case {
+  /** `group/what`, never changed once published. */
+  readonly id: string
+  /** The promise, as a sentence. */
+  readonly name: string
+  readonly needs?: readonly Need[]
+  /** A refusal by the cell's walls: it must go red when there are none. */
+  readonly denial?: true
+  /** Resolves to what was observed; throws when the promise does not hold. */
+  run(subject: Subject): Promise<string>
+}
