@@ -97,13 +97,18 @@ function digestOf(bytes: Uint8Array): Buffer {
 
 async function keep(place: string, bytes: Uint8Array): Promise<void> {
   const draft = `${place}.${randomUUID()}`
-  await mkdir(dirname(place), { recursive: true, mode: 0o700 })
+  // Only the last folder: a recursive mkdir below /proc never returns.
+  await mkdir(dirname(place), { mode: 0o700 }).catch(unlessExists)
   try {
     await writeFile(draft, bytes, { mode: 0o600, flag: 'wx' })
     await rename(draft, place)
   } finally {
     await rm(draft, { force: true })
   }
+}
+
+function unlessExists(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EEXIST') throw error
 }
 
 /** Runs the native compiler; an error of its names the line, and with it the rule. */

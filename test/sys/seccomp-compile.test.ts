@@ -1,0 +1,147 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { nativeProgram } from '../../src/sys/native.js'
+import { createSeccompCompiler } from '../../src/sys/seccomp.js'
+import { parseSeccompProfile } from '../../src/sys/seccomp-profile.js'
+import { ARCH, simulate } from './bpf-simulator.js'
+
+const arch = process.arch === 'x64' ? ARCH.x86_64 : ARCH.aarch64
+let place: string
+
+beforeEach(() => {
+  place = mkdtempSync(join(tmpdir(), 'seccomp-compile-'))
+})
+afterEach(() => rmSync(place, { recursive: true, force: true }))
+
+function compileNatively(lines: string, ...flags: string[]) {
+  const { status, stdout, stderr } = spawnSync(nativeProgram('seccomp-compile'), flags, { input: lines })
+  return { status, program: new Uint8Array(stdout), complaint: stderr.toString() }
+}
+
+describe('seccomp-compile', () => {
+  it.each([
+    ['an unknown call', 'default allow\nrule errno:1 nosuchcall\n', 'line 2: nosuchcall: unknown system call'],
+    ['an unknown action', 'default allow\nrule maim read\n', 'line 2: maim: no action'],
+    ['an errno beyond bounds', 'default errno:5000\n', 'line 1: errno:5000: no action'],
+    ['a rule before the default', 'rule allow read\n', 'line 1: rule: the default must come first'],
+    ['a second default', 'default allow\ndefault allow\n', 'line 2: default: stands twice'],
+    ['an unknown first word', 'default allow\nrules allow read\n', 'line 2: rules: unknown first word'],
+    ['a cut condition', 'default allow\nrule errno:1 read 0 masked-eq 5\n', 'line 2: end of line: no second number'],
+    ['a signed value', 'default allow\nrule errno:1 read 0 eq -5\n', 'line 2: -5: no number'],
+    ['a seventh argument', 'default allow\nrule errno:1 read 6 eq 5\n', 'line 2: 6: no argument index from 0 to 5'],
+    ['an argument compared twice', 'default allow\nrule errno:1 read 0 eq 5 0 eq 6\n', 'line 2: 0: argument index stands twice'],
+    ['nothing at all', '', 'standard input: no rules'],
+  ])('refuses %s by its line and writes nothing', (_, lines, message) => {
+    const { status, program, complaint } = compileNatively(lines)
+    expect({ status, bytes: program.length }).toEqual({ status: 1, bytes: 0 })
+    expect(complaint).toContain(message)
+  })
+
+  it('leaves out unknown calls that are marked, and those of other architectures', () => {
+    const plain = compileNatively('default errno:38\nforeign kill-process\nrule allow read\n')
+    const more = compileNatively('default errno:38\nforeign kill-process\nrule allow read\nmaybe allow nosuchcall\nrule allow s390_pci_mmio_read\n')
+    expect(more).toEqual({ status: 0, program: plain.program, complaint: '' })
+  })
+
+  it('keeps the default when there is no rule', () => {
+    const { program } = compileNatively('default errno:38\nforeign kill-process\n')
+    expect([0, 1, 165, 500].map((number) => simulate(program, { arch, number }))).toEqual(Array(4).fill('errno:38'))
+  })
+
+  it('takes calls by number, also ones that nobody has named yet', () => {
+    const { program } = compileNatively('default errno:38\nrule allow 600\n')
+    expect([599, 600, 601].map((number) => simulate(program, { arch, number }))).toEqual(['errno:38', 'allow', 'errno:38'])
+  })
+
+  it('compiles for another architecture with its numbers', () => {
+    const lines = 'default errno:38\nforeign kill-process\nrule allow read\nrule errno:1 openat 1 eq 7\n'
+    const { program } = compileNatively(lines, '--arch', 'aarch64')
+    const ask = (number: number, second = 0n) => simulate(program, { arch: ARCH.aarch64, number, args: [0n, second] })
+    expect([ask(63), ask(56), ask(56, 7n), ask(0)]).toEqual(['allow', 'errno:38', 'errno:1', 'errno:38'])
+    expect(simulate(program, { arch: ARCH.x86_64, number: 0 })).toBe('kill-process')
+  })
+})
+
+describe('the compiled program says what the rules say', () => {
+  /** Alternatives on the lower half of one argument, and no two rules that could both match. */
+  const rulesOf = fc.uniqueArray(fc.record({ value: fc.nat(40), errno: fc.integer({ min: 1, max: 3 }) }), { selector: (rule) => rule.value, maxLength: 12 })
+  const profileOf = fc.record({
+    plain: fc.uniqueArray(fc.integer({ min: 100, max: 160 }), { maxLength: 40 }),
+    conditional: fc.uniqueArray(fc.tuple(fc.integer({ min: 161, max: 180 }), fc.integer({ min: 0, max: 5 }), rulesOf), {
+      selector: ([number]) => number,
+      maxLength: 6,
+    }),
+  })
+
+  it('for any mixture of plain and conditional rules', () => {
+    fc.assert(
+      fc.property(profileOf, fc.bigInt({ min: 0n, max: 2n ** 32n - 1n }), ({ plain, conditional }, upper) => {
+        const told = conditional.flatMap(([number, index, rules]) =>
+          rules.map(({ value, errno }) => `rule errno:${errno} ${number} ${index} masked-eq 4294967295 ${value}`),
+        )
+        const { status, program, complaint } = compileNatively(
+          ['default errno:38', 'foreign trap', ...plain.map((number) => `rule allow ${number}`), ...told].join('\n'),
+        )
+        expect({ status, complaint }).toEqual({ status: 0, complaint: '' })
+        for (let number = 95; number < 190; number++) {
+          const [, index = 0, rules = []] = conditional.find(([named]) => named === number) ?? []
+          for (let value = 0; value < 42; value += 1) {
+            const args = Array.from({ length: 6 }, (_, at) => (at === index ? (upper << 32n) | BigInt(value) : 99n))
+            const errno = rules.find((rule) => rule.value === value)?.errno ?? 38
+            expect(simulate(program, { arch, number, args })).toBe(plain.includes(number) ? 'allow' : `errno:${errno}`)
+          }
+        }
+      }),
+      { numRuns: 25 },
+    )
+  })
+})
+
+describe('a compiler', () => {
+  const text = JSON.stringify({ defaultAction: 'SCMP_ACT_ALLOW', syscalls: [{ names: ['mount'], action: 'SCMP_ACT_ERRNO' }] })
+  const profile = parseSeccompProfile(text, 'mine.json')
+  const cached = () => readdirSync(join(place, 'seccomp'))
+
+  it('keeps one file a filter, and no drafts, when many ask at once', async () => {
+    const compilers = Array.from({ length: 4 }, () => createSeccompCompiler({ cacheDir: place }))
+    const filters = await Promise.all(compilers.flatMap((compiler) => [compiler.compile(profile), compiler.compile(profile)]))
+    for (const filter of filters) expect(filter).toEqual(filters[0])
+    expect(cached()).toHaveLength(1)
+  })
+
+  it('answers from the file that is kept', async () => {
+    const filter = await createSeccompCompiler({ cacheDir: place }).compile(profile)
+    expect(await createSeccompCompiler({ cacheDir: place }).compile(profile)).toEqual(filter)
+    expect(cached()).toHaveLength(1)
+  })
+
+  it.each([
+    ['cut short', (path: string) => truncateSync(path, 40)],
+    ['empty', (path: string) => truncateSync(path, 0)],
+    ['changed', (path: string) => writeFileSync(path, Buffer.alloc(80))],
+  ])('compiles again when the kept file is %s', async (_, spoil) => {
+    const filter = await createSeccompCompiler({ cacheDir: place }).compile(profile)
+    spoil(join(place, 'seccomp', cached()[0] as string))
+    expect(await createSeccompCompiler({ cacheDir: place }).compile(profile)).toEqual(filter)
+  })
+
+  it('works where nothing can be kept', async () => {
+    const filter = await createSeccompCompiler({ cacheDir: '/proc/nowhere' }).compile(profile)
+    expect(simulate(filter, { arch, number: process.arch === 'x64' ? 165 : 40 })).toBe('errno:1')
+  })
+
+  it('names the unknown call of a profile', async () => {
+    const wrong = parseSeccompProfile(
+      JSON.stringify({ defaultAction: 'SCMP_ACT_ERRNO', syscalls: [{ names: ['raed'], action: 'SCMP_ACT_ALLOW' }] }),
+      'mine.json',
+    )
+    await expect(createSeccompCompiler({ cacheDir: place }).compile(wrong)).rejects.toMatchObject({
+      code: 'invalid',
+      message: "seccomp profile: raed: unknown system call (in 'rule allow raed')",
+    })
+  })
+})
