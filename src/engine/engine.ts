@@ -116,7 +116,10 @@ export class Engine implements Platform {
     const choice = chooseDriver(spec, await this.#probes.known())
     const driver = this.#options.drivers.find((each) => each.name === choice.probe.driver)
     if (!driver) throw new SandboxError('internal', `driver ${choice.probe.driver} answers under another name`)
-    const [root, filter] = await Promise.all([this.#options.templates.resolve(spec.template), choice.probe.filtersSyscalls ? this.#compiledFilter() : undefined])
+    const [root, filter] = await Promise.all([
+      this.#options.templates.resolve(spec.template),
+      choice.probe.filtersSyscalls ? this.#compiledFilter() : undefined,
+    ])
     signal.throwIfAborted()
 
     const id = this.#newId()

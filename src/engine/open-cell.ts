@@ -34,7 +34,10 @@ export async function openCell({ driver, spec, filter, signal }: CellOrder): Pro
 /** What a cell that ended on its own is reported as, with the runtime's own words. Best asked when the cell is closed: then they are complete. */
 export function brokenCell(id: string, cell: Cell, cause: unknown): SandboxError {
   const said = cell.diagnosis().trim()
-  return new SandboxError('broken', `the cell of sandbox ${id} ended: ${messageOf(cause)}${said === '' ? '' : ` (${said})`}`, { cause, hint: 'glovebox doctor' })
+  return new SandboxError('broken', `the cell of sandbox ${id} ended: ${messageOf(cause)}${said === '' ? '' : ` (${said})`}`, {
+    cause,
+    hint: 'glovebox doctor',
+  })
 }
 
 function messageOf(error: unknown): string {

@@ -5,7 +5,20 @@ import type { Outcome } from '../contract/run.js'
 type Failure = Extract<StartResult, { readonly started: false }>
 
 /** Linux's numbers; the warden reports its own kernel's. */
-const errno = { EPERM: 1, ENOENT: 2, E2BIG: 7, ENOEXEC: 8, EAGAIN: 11, ENOMEM: 12, EACCES: 13, ENOTDIR: 20, EISDIR: 21, ETXTBSY: 26, ENAMETOOLONG: 36, ELOOP: 40 } as const
+const errno = {
+  EPERM: 1,
+  ENOENT: 2,
+  E2BIG: 7,
+  ENOEXEC: 8,
+  EAGAIN: 11,
+  ENOMEM: 12,
+  EACCES: 13,
+  ENOTDIR: 20,
+  EISDIR: 21,
+  ETXTBSY: 26,
+  ENAMETOOLONG: 36,
+  ELOOP: 40,
+} as const
 
 const execReasons: Readonly<Record<number, string>> = {
   [errno.EPERM]: 'may not be executed',

@@ -1,0 +1,156 @@
+import { SandboxError } from '../contract/errors.js'
+import type { PlatformProcess } from '../contract/platform.js'
+import type { Ending, Outcome, OutputEvent, Usage } from '../contract/run.js'
+import { GatheredBytes } from './gathered-bytes.js'
+import { chunksOf, Feeding, type InputSource } from './input.js'
+
+export interface RunResult extends Ending {
+  readonly outcome: Outcome
+  /** Set exactly when the program exited by itself. */
+  readonly exitCode: number | undefined
+  /** As UTF-8; what is not is replaced by U+FFFD. The bytes themselves are in `stdoutBytes`. */
+  readonly stdout: string
+  readonly stderr: string
+  readonly stdoutBytes: Uint8Array
+  readonly stderrBytes: Uint8Array
+  readonly truncated: boolean
+  readonly usage: Usage
+  readonly driver: string
+}
+
+export interface ExitEvent extends Ending {
+  readonly type: 'exit'
+  readonly exitCode: number | undefined
+}
+
+export type RunEvent = OutputEvent | ExitEvent
+
+export interface RunOrder {
+  readonly driver: string
+  readonly stdin: InputSource | undefined
+  /** Starts the program; `captured` says whether its output is kept, and so limited. */
+  start(mode: { readonly captured: boolean }): Promise<PlatformProcess>
+}
+
+/**
+ * A run that has been asked for: awaited for its result, or iterated for its output as it comes.
+ *
+ * The program is started in a microtask, by when `for await` has asked for the iterator. A run that is iterated by then is streamed: it has
+ * back-pressure and no output limit. Any other is captured within the output limit, awaited or not; iterated later, it is handed over when it has ended.
+ */
+export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
+  readonly #order: RunOrder
+  readonly #program: Promise<PlatformProcess>
+  readonly #result: Promise<RunResult>
+  #use: 'awaited' | 'iterated' | undefined
+  #hasStarted = false
+  #isCaptured = false
+  #feeding: Feeding | undefined
+
+  constructor(order: RunOrder) {
+    this.#order = order
+    this.#program = Promise.resolve().then(() => this.#start())
+    this.#result = this.#program.then((program) => (this.#isCaptured ? this.#capture(program) : Promise.reject(streamed())))
+    // Someone who only iterates, or who does not care, is not to be told of a failure by a crash.
+    this.#result.catch(() => undefined)
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: a run is awaited for its result
+  then<Value = RunResult, Caught = never>(
+    onResult?: ((result: RunResult) => Value | PromiseLike<Value>) | null,
+    onError?: ((reason: unknown) => Caught | PromiseLike<Caught>) | null,
+  ): Promise<Value | Caught> {
+    if (this.#use === 'iterated') return Promise.reject<RunResult>(streamed()).then(onResult, onError)
+    this.#use = 'awaited'
+    return this.#result.then(onResult, onError)
+  }
+
+  catch<Caught = never>(onError?: ((reason: unknown) => Caught | PromiseLike<Caught>) | null): Promise<RunResult | Caught> {
+    return this.then(undefined, onError)
+  }
+
+  finally(onSettled?: (() => void) | null): Promise<RunResult> {
+    return this.then().finally(onSettled)
+  }
+
+  /** Leaving the iteration early kills the program. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<RunEvent, undefined> {
+    const hasUse = this.#use !== undefined
+    this.#use ??= 'iterated'
+    const events = hasUse ? refuse() : this.#hasStarted ? this.#replay() : this.#stream()
+    let isOver = hasUse
+    return {
+      async next() {
+        const result = await events.next()
+        if (result.done) isOver = true
+        return result
+      },
+      return: async () => {
+        if (!isOver) await this.#program.then((program) => program.kill('its reader left')).catch(() => undefined)
+        isOver = true
+        return events.return(undefined)
+      },
+      [Symbol.asyncIterator]() {
+        return this
+      },
+    }
+  }
+
+  async #start(): Promise<PlatformProcess> {
+    this.#hasStarted = true
+    this.#isCaptured = this.#use !== 'iterated'
+    const { stdin, start } = this.#order
+    const chunks = stdin === undefined ? undefined : chunksOf(stdin)
+    const program = await start({ captured: this.#isCaptured })
+    program.ended.then(
+      () => this.#feeding?.stop(),
+      () => this.#feeding?.stop(),
+    )
+    if (chunks) this.#feeding = new Feeding(program, chunks)
+    return program
+  }
+
+  async #capture(program: PlatformProcess): Promise<RunResult> {
+    const gathered = { stdout: new GatheredBytes(), stderr: new GatheredBytes() }
+    for await (const { type, bytes } of program.output) gathered[type].append(bytes)
+    const ending = await program.ended
+    this.#feeding?.throwIfFailed()
+    const stdoutBytes = gathered.stdout.toBytes()
+    const stderrBytes = gathered.stderr.toBytes()
+    const texts = { stdout: toText(stdoutBytes), stderr: toText(stderrBytes) }
+    return { ...ending, exitCode: exitCodeOf(ending.outcome), ...texts, stdoutBytes, stderrBytes, driver: this.#order.driver }
+  }
+
+  async *#stream(): AsyncGenerator<RunEvent, undefined, undefined> {
+    const program = await this.#program
+    for await (const event of program.output) yield event
+    const ending = await program.ended
+    this.#feeding?.throwIfFailed()
+    yield { type: 'exit', ...ending, exitCode: exitCodeOf(ending.outcome) }
+  }
+
+  async *#replay(): AsyncGenerator<RunEvent, undefined, undefined> {
+    const { outcome, exitCode, usage, truncated, stdoutBytes, stderrBytes } = await this.#result
+    if (stdoutBytes.length > 0) yield { type: 'stdout', bytes: stdoutBytes }
+    if (stderrBytes.length > 0) yield { type: 'stderr', bytes: stderrBytes }
+    yield { type: 'exit', outcome, exitCode, usage, truncated }
+  }
+}
+
+async function* refuse(): AsyncGenerator<never, undefined, undefined> {
+  throw new SandboxError('conflict', 'a run is consumed once, and this one is being awaited or iterated already')
+}
+
+function streamed(): SandboxError {
+  return new SandboxError('conflict', 'this run is being iterated, so it has no captured result')
+}
+
+/** An ending that is no exit has no exit code: not 0, not 1. */
+function exitCodeOf(outcome: Outcome): number | undefined {
+  return outcome.kind === 'exited' ? outcome.code : undefined
+}
+
+/** A byte order mark is a part of what was printed. */
+function toText(bytes: Uint8Array): string {
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
+}
