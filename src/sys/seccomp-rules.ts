@@ -4,8 +4,8 @@ import type { SeccompAction, SeccompCondition, SeccompProfile, SeccompRule, Secc
 /** Where a profile will hold: what its `includes` and `excludes` are decided by. */
 export interface SeccompTarget {
   readonly arch: 'x86_64' | 'aarch64'
-  /** Names such as CAP_SYS_ADMIN that the guest keeps; none unless said. */
-  readonly capabilities?: readonly string[]
+  /** Names such as CAP_SYS_ADMIN that the guest keeps. */
+  readonly capabilities: readonly string[]
   /** As `uname -r` prints it. */
   readonly kernel: string
 }
@@ -42,11 +42,10 @@ function actionWord(action: SeccompAction, errno: number | null | undefined): st
 
 function isFor(rule: SeccompRule, target: SeccompTarget): boolean {
   const { includes = {}, excludes = {} } = rule
-  const capabilities = target.capabilities ?? []
   if (includes.arches?.length && !includes.arches.includes(dockerArch[target.arch])) return false
   if (excludes.arches?.includes(dockerArch[target.arch])) return false
-  if (includes.caps && !includes.caps.every((name) => capabilities.includes(name))) return false
-  if (excludes.caps?.some((name) => capabilities.includes(name))) return false
+  if (includes.caps && !includes.caps.every((name) => target.capabilities.includes(name))) return false
+  if (excludes.caps?.some((name) => target.capabilities.includes(name))) return false
   if (includes.minKernel !== undefined && !isAtLeast(target.kernel, includes)) return false
   return excludes.minKernel === undefined || !isAtLeast(target.kernel, excludes)
 }

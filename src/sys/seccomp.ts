@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { arch, release } from 'node:os'
 import { dirname, join } from 'node:path'
 import { buffer, text } from 'node:stream/consumers'
 import { SandboxError } from '../contract/errors.js'
 import { nativeProgram } from './native.js'
-import type { SeccompProfile } from './seccomp-profile.js'
 import { parseSeccompProfile } from './seccomp-profile.js'
 import type { SeccompTarget } from './seccomp-rules.js'
 import { seccompLines } from './seccomp-rules.js'
@@ -19,41 +18,46 @@ const DIGEST_BYTES = 32
 export interface SeccompOptions {
   /** Compiled filters are kept here; nobody else may write to it. */
   readonly cacheDir: string
+}
+
+/** A profile in Docker's JSON format, as it was read. */
+export interface SeccompSource {
+  readonly text: string
+  /** How errors name it, such as its path. */
+  readonly name: string
+  /** Capabilities that the guest keeps, such as CAP_CHOWN: rules may depend on them. */
   readonly capabilities?: readonly string[]
 }
 
-/** Filters as arrays of `sock_filter`, each compiled once and kept by the hash of its rules and of the compiler. */
+/** Filters as arrays of `sock_filter`, each compiled once and kept by the hash of its profile, its target and the compiler. */
 export interface SeccompCompiler {
-  compile(profile: SeccompProfile): Promise<Uint8Array>
+  compile(source: SeccompSource): Promise<Uint8Array>
   compileDefault(): Promise<Uint8Array>
 }
 
 export function createSeccompCompiler(options: SeccompOptions): SeccompCompiler {
-  const kept = new Map<string, Promise<Uint8Array>>()
-  let defaultFilter: Promise<Uint8Array> | undefined
-  const compile = (profile: SeccompProfile): Promise<Uint8Array> => {
-    const target: SeccompTarget = { arch: hostArch(), kernel: release(), ...(options.capabilities && { capabilities: options.capabilities }) }
-    const lines = seccompLines(profile, target)
-    const known = kept.get(lines)
-    if (known) return known
-    const compiling = compileCached(lines, options.cacheDir)
-    kept.set(lines, compiling)
-    compiling.catch(() => kept.delete(lines))
-    return compiling
-  }
+  let compilingDefault: Promise<Uint8Array> | undefined
+  const compile = (source: SeccompSource): Promise<Uint8Array> => compileCached(source, options.cacheDir)
   return {
-    compile: async (profile) => compile(profile),
+    compile,
     compileDefault: () => {
-      defaultFilter ??= readDefaultProfile().then(compile)
-      defaultFilter.catch(() => (defaultFilter = undefined))
-      return defaultFilter
+      compilingDefault ??= readDefaultProfile()
+        .then(compile)
+        .catch((error) => {
+          compilingDefault = undefined
+          throw error
+        })
+      return compilingDefault
     },
   }
 }
 
-async function readDefaultProfile(): Promise<SeccompProfile> {
-  const place = new URL('./profiles/default.json', import.meta.url)
-  return parseSeccompProfile(await readFile(place, 'utf8'), 'default.json')
+async function readDefaultProfile(): Promise<SeccompSource> {
+  return { text: await readFile(new URL('./profiles/default.json', import.meta.url), 'utf8'), name: 'default.json' }
+}
+
+function targetOf(source: SeccompSource): SeccompTarget {
+  return { arch: hostArch(), kernel: release(), capabilities: source.capabilities ?? [] }
 }
 
 function hostArch(): SeccompTarget['arch'] {
@@ -67,17 +71,16 @@ function hostArch(): SeccompTarget['arch'] {
   }
 }
 
-async function compileCached(lines: string, cacheDir: string): Promise<Uint8Array> {
+async function compileCached(source: SeccompSource, cacheDir: string): Promise<Uint8Array> {
   const program = nativeProgram('seccomp-compile')
-  const key = createHash('sha256')
-    .update(await readFile(program))
-    .update('\0')
-    .update(lines)
-    .digest('hex')
-  const place = join(cacheDir, 'seccomp', `${key}.bpf`)
+  const target = targetOf(source)
+  const { size, mtimeMs, ctimeMs } = await stat(program)
+  // A profile that was compiled before was valid then, so reading it again is not needed on the way to a cell.
+  const facts = JSON.stringify([source.text, target, size, mtimeMs, ctimeMs])
+  const place = join(cacheDir, 'seccomp', `${createHash('sha256').update(facts).digest('hex')}.bpf`)
   const cached = await readCached(place)
   if (cached) return cached
-  const filter = await compileLines(program, lines)
+  const filter = await compileLines(program, seccompLines(parseSeccompProfile(source.text, source.name), target))
   // A place that cannot be written costs the next start some milliseconds, nothing else.
   await keep(place, Buffer.concat([digestOf(filter), filter])).catch(() => undefined)
   return filter

@@ -6,7 +6,6 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { nativeProgram } from '../../src/sys/native.js'
 import { createSeccompCompiler } from '../../src/sys/seccomp.js'
-import { parseSeccompProfile } from '../../src/sys/seccomp-profile.js'
 import { ARCH, simulate } from './bpf-simulator.js'
 
 const arch = process.arch === 'x64' ? ARCH.x86_64 : ARCH.aarch64
@@ -103,7 +102,7 @@ describe('the compiled program says what the rules say', () => {
 
 describe('a compiler', () => {
   const text = JSON.stringify({ defaultAction: 'SCMP_ACT_ALLOW', syscalls: [{ names: ['mount'], action: 'SCMP_ACT_ERRNO' }] })
-  const profile = parseSeccompProfile(text, 'mine.json')
+  const profile = { text, name: 'mine.json' }
   const cached = () => readdirSync(join(place, 'seccomp'))
 
   it('keeps one file a filter, and no drafts, when many ask at once', async () => {
@@ -135,10 +134,7 @@ describe('a compiler', () => {
   })
 
   it('names the unknown call of a profile', async () => {
-    const wrong = parseSeccompProfile(
-      JSON.stringify({ defaultAction: 'SCMP_ACT_ERRNO', syscalls: [{ names: ['raed'], action: 'SCMP_ACT_ALLOW' }] }),
-      'mine.json',
-    )
+    const wrong = { text: JSON.stringify({ defaultAction: 'SCMP_ACT_ERRNO', syscalls: [{ names: ['raed'], action: 'SCMP_ACT_ALLOW' }] }), name: 'mine.json' }
     await expect(createSeccompCompiler({ cacheDir: place }).compile(wrong)).rejects.toMatchObject({
       code: 'invalid',
       message: "seccomp profile: raed: unknown system call (in 'rule allow raed')",

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -117,3 +117,25 @@ describe('the default filter', () => {
     expect([0o20644, 0o60644].map((mode) => ask('mknodat', 0, 0, BigInt(mode) | high))).toEqual(['errno:1', 'errno:1'])
   })
 })
+
+describe('the default profile', () => {
+  const profile = readFileSync(new URL('../../src/sys/profiles/default.json', import.meta.url), 'utf8')
+  const rules = (JSON.parse(profile) as { syscalls: { comment: string; names: string[] }[] }).syscalls
+
+  it('has every group explained in the docs', () => {
+    const docs = readFileSync(new URL('../../docs/seccomp.md', import.meta.url), 'utf8')
+    const groups = new Set(rules.map((rule) => rule.comment.split(/[:, ]/)[0]))
+    expect([...groups].filter((group) => !docs.includes(`**${group}`))).toEqual([])
+  })
+
+  it('decides about every call of this kernel up to listxattrat, but for those that no kernel implements', () => {
+    const undecided: number[] = []
+    for (let number = 0; number <= 466; number++) if (simulate(filter, { arch, number, args: [8n, 1n, 0n] }) === 'errno:38') undecided.push(number)
+    const unimplemented = isX86 ? [181, 182, 183, 184, 185, 214, 215, 236, ...range(337, 423)] : [...range(244, 259), ...range(295, 423)]
+    expect(undecided.filter((number) => !unimplemented.includes(number))).toEqual([435, 457, 458, 459, 460, 461])
+  })
+})
+
+function range(first: number, last: number): number[] {
+  return Array.from({ length: last - first + 1 }, (_, index) => first + index)
+}

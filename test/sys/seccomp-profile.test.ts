@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { parseSeccompProfile } from '../../src/sys/seccomp-profile.js'
 import { type SeccompTarget, seccompLines } from '../../src/sys/seccomp-rules.js'
 
-const target: SeccompTarget = { arch: 'x86_64', kernel: '6.1.0-18-amd64' }
+const target: SeccompTarget = { arch: 'x86_64', kernel: '6.1.0-18-amd64', capabilities: [] }
 
 function linesOf(profile: object, options: Partial<SeccompTarget> = {}): string[] {
   const lines = seccompLines(parseSeccompProfile(JSON.stringify(profile), 'mine.json'), { ...target, ...options })
