@@ -30,7 +30,8 @@ export interface ConnectOptions {
  */
 export async function connectWarden(channel: Duplex, options: ConnectOptions = {}): Promise<Warden> {
   const { filter, signal } = options
-  if (filter && (filter.length > maxFilterBytes || filter.length % 8 !== 0)) throw new SandboxError('invalid', `a filter of ${filter.length} bytes is no array of at most 4096 instructions`)
+  if (filter && (filter.length > maxFilterBytes || filter.length % 8 !== 0))
+    throw new SandboxError('invalid', `a filter of ${filter.length} bytes is no array of at most 4096 instructions`)
   const connection = new Connection(channel)
   const abort = (): void => connection.fail(new SandboxError('closed', 'connecting to the warden was aborted', { cause: signal?.reason }))
   if (signal?.aborted) abort()

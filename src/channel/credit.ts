@@ -35,7 +35,8 @@ export class OutputCredit {
   /** The warden sent these bytes. */
   spend(bytes: number): void {
     if (this.#isOver) throw new SandboxError('broken', `the warden sent output after the end of its stream, for run ${this.#address.run}`)
-    if (bytes > this.#left) throw new SandboxError('broken', `the warden sent ${bytes} bytes of output with credit for ${this.#left}, for run ${this.#address.run}`)
+    if (bytes > this.#left)
+      throw new SandboxError('broken', `the warden sent ${bytes} bytes of output with credit for ${this.#left}, for run ${this.#address.run}`)
     this.#left -= bytes
   }
 
@@ -103,7 +104,7 @@ export class InputFlow {
   }
 
   write(bytes: Uint8Array): Promise<void> {
-    if (this.#isEnded && !this.#isOver) return Promise.reject(new SandboxError('conflict', 'the input of this run is closed'))
+    if (this.#isEnded && !this.#isOver) return Promise.reject(this.#outbox.failure ?? new SandboxError('conflict', 'the input of this run is closed'))
     return this.#inTurn(() => this.#feed(bytes))
   }
 

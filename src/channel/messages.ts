@@ -19,7 +19,11 @@ export interface StartFailure {
 }
 
 const stages = { 1: 'cwd', 2: 'exec', 3: 'set-up' } as const
-const endings = { 0: { kind: 'exited', least: 0, most: 255 }, 1: { kind: 'signaled', least: 1, most: 64 }, 2: { kind: 'lost', least: 0, most: 2 ** 32 - 1 } } as const
+const endings = {
+  0: { kind: 'exited', least: 0, most: 255 },
+  1: { kind: 'signaled', least: 1, most: 64 },
+  2: { kind: 'lost', least: 0, most: 2 ** 32 - 1 },
+} as const
 const maxPid = 2 ** 31 - 1
 const maxErrno = 4095
 

@@ -46,7 +46,10 @@ function measure(field: string, text: string): Text {
 function measureAll(request: StartRequest): { readonly cwd: Text; readonly argv: readonly Text[]; readonly env: readonly Text[] } {
   if (request.argv.length === 0) throw new SandboxError('invalid', 'argv is empty')
   const variables = Object.entries(request.env)
-  for (const [field, count] of [['argv', request.argv.length], ['env', variables.length]] as const) {
+  for (const [field, count] of [
+    ['argv', request.argv.length],
+    ['env', variables.length],
+  ] as const) {
     if (count > maxStrings) throw new SandboxError('invalid', `${field} has ${count} entries; at most ${maxStrings} are possible`)
   }
   return {
@@ -63,10 +66,12 @@ function measureVariable(name: string, value: string): Text {
 
 function checkNumbers(request: StartRequest): void {
   for (const field of ['uid', 'gid'] as const) {
-    if (!Number.isInteger(request[field]) || request[field] < 0 || request[field] > maxU32) throw new SandboxError('invalid', `${field} ${request[field]} is no id`)
+    if (!Number.isInteger(request[field]) || request[field] < 0 || request[field] > maxU32)
+      throw new SandboxError('invalid', `${field} ${request[field]} is no id`)
   }
   if (request.capabilities < 0n || request.capabilities > maxU64) throw new SandboxError('invalid', 'capabilities are no 64-bit mask')
-  if (request.rlimits.length > maxRlimits) throw new SandboxError('invalid', `rlimits has ${request.rlimits.length} entries; at most ${maxRlimits} are possible`)
+  if (request.rlimits.length > maxRlimits)
+    throw new SandboxError('invalid', `rlimits has ${request.rlimits.length} entries; at most ${maxRlimits} are possible`)
   for (const { resource, soft, hard } of request.rlimits) {
     const isGood = Number.isInteger(resource) && resource >= 0 && resource <= maxU32 && soft >= 0n && soft <= maxU64 && hard >= 0n && hard <= maxU64
     if (!isGood) throw new SandboxError('invalid', `rlimits: resource ${resource} with ${soft} and ${hard} is out of range`)

@@ -1,0 +1,79 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { decodeStart, encodeStart, type StartRequest } from '../../src/channel/start-payload.js'
+import { SandboxError } from '../../src/contract/errors.js'
+import { request } from './scripted-warden.js'
+
+const text = fc.string({ unit: 'binary', maxLength: 60 }).filter((each) => !each.includes('\0') && each.isWellFormed())
+const name = text.filter((each) => each !== '' && !each.includes('='))
+const u64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })
+const u32 = fc.integer({ min: 0, max: 0xffffffff })
+
+const anyRequest: fc.Arbitrary<StartRequest> = fc.record({
+  argv: fc.array(text, { minLength: 1, maxLength: 10 }),
+  env: fc.dictionary(name, text, { maxKeys: 10 }).map((each) => Object.fromEntries(Object.entries(each))),
+  cwd: text,
+  uid: u32,
+  gid: u32,
+  capabilities: u64,
+  rlimits: fc.array(fc.record({ resource: u32, soft: u64, hard: u64 }), { maxLength: 16 }),
+  stdin: fc.boolean(),
+})
+
+describe('the payload of START', () => {
+  it('comes out as it went in', () => {
+    fc.assert(
+      fc.property(anyRequest, (each) => {
+        expect(decodeStart(encodeStart(each))).toEqual(each)
+      }),
+    )
+  })
+
+  it('carries a variable called __proto__ as any other', () => {
+    const env = Object.fromEntries([['__proto__', 'x']])
+    expect(Object.entries(decodeStart(encodeStart({ ...request, env })).env)).toEqual([['__proto__', 'x']])
+  })
+
+  it('is never misread: any bytes give a request or SandboxError', () => {
+    const damaged = fc.tuple(anyRequest, fc.nat(), fc.nat(255)).map(([each, at, value]) => {
+      const payload = encodeStart(each)
+      payload[at % payload.length] = value
+      return payload
+    })
+    fc.assert(
+      fc.property(fc.oneof(damaged, fc.uint8Array({ maxLength: 200 })), (payload) => {
+        try {
+          expect(decodeStart(payload).argv.length).toBeGreaterThan(0)
+        } catch (error) {
+          expect(error).toBeInstanceOf(SandboxError)
+        }
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  it('is refused when it is cut short or something follows', () => {
+    const payload = encodeStart({ ...request, env: { A: 'b' }, rlimits: [{ resource: 7, soft: 1n, hard: 2n }] })
+    for (let length = 0; length < payload.length; length += 1) expect(() => decodeStart(payload.subarray(0, length))).toThrow(SandboxError)
+    expect(() => decodeStart(Buffer.concat([payload, Buffer.alloc(1)]))).toThrow(SandboxError)
+  })
+
+  it.each<[string, Partial<StartRequest>, RegExp]>([
+    ['no program', { argv: [] }, /argv/],
+    ['a NUL in an argument', { argv: ['a', 'b\0c'] }, /argv\[1\]/],
+    ['a NUL in a value', { env: { KEY: '\0' } }, /env\.KEY/],
+    ['a NUL in the folder', { cwd: '/\0' }, /cwd/],
+    ['a name with =', { env: { 'A=B': '' } }, /env/],
+    ['an empty name', { env: { '': 'x' } }, /env/],
+    ['an argument that is too long', { argv: ['a', 'x'.repeat(131_072)] }, /argv\[1\]/],
+    ['too many arguments', { argv: new Array<string>(4097).fill('x') }, /argv/],
+    ['more than 4 MiB in all', { argv: new Array<string>(40).fill('x'.repeat(131_000)) }, /4194304/],
+    ['a negative id', { uid: -1 }, /uid/],
+    ['a fractional id', { gid: 1.5 }, /gid/],
+    ['capabilities beyond 64 bits', { capabilities: 2n ** 64n }, /capabilities/],
+    ['too many rlimits', { rlimits: new Array(17).fill({ resource: 1, soft: 0n, hard: 0n }) }, /rlimits/],
+    ['a negative rlimit', { rlimits: [{ resource: 1, soft: -1n, hard: 0n }] }, /rlimits/],
+  ])('is refused before it is sent: %s', (_, part, message) => {
+    expect(() => encodeStart({ ...request, ...part })).toThrow(expect.objectContaining({ code: 'invalid', message: expect.stringMatching(message) }))
+  })
+})
