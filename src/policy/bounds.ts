@@ -1,4 +1,5 @@
 import { SandboxError } from '../contract/errors.js'
+import { printable } from './refusal.js'
 
 /** The kernel takes no longer string: MAX_ARG_STRLEN less its terminator. */
 const maxStringBytes = 131_071
@@ -28,7 +29,7 @@ export function checkEnv(env: Readonly<Record<string, string>>): void {
   const variables = Object.entries(env)
   if (variables.length > maxStrings) throw new SandboxError('invalid', `env: has ${variables.length} variables; at most ${maxStrings} are possible`)
   let total = 0
-  for (const [name, value] of variables) total += checkString(`env.${name.slice(0, 60)}`, `${name}=${value}`, 'hand it over as stdin or in a file')
+  for (const [name, value] of variables) total += checkString(`env.${printable(name)}`, `${name}=${value}`, 'hand it over as stdin or in a file')
   if (total > maxEnvBytes) throw new SandboxError('invalid', `env: has ${total} bytes together; at most ${maxEnvBytes} are possible`)
 }
 

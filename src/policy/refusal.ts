@@ -42,7 +42,7 @@ export function fieldName(path: readonly PropertyKey[], what: string): string {
 }
 
 /** Keys come from strangers and end on terminals: short, and nothing in them acts. */
-function printable(text: string): string {
+export function printable(text: string): string {
   const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
   return shown.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\uFFFD')
 }

@@ -1,0 +1,145 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { DriverLimit, Enforcement, Probe } from '../../src/contract/driver.js'
+import { SandboxError } from '../../src/contract/errors.js'
+import { tiers } from '../../src/contract/spec.js'
+import { chooseDriver } from '../../src/policy/choose.js'
+import { parseSpec } from '../../src/policy/spec.js'
+
+const held: Enforcement = { enforced: true, by: 'a cgroup' }
+const loose: Enforcement = { enforced: false, why: 'no cgroup is writable' }
+const driverLimits: readonly DriverLimit[] = ['memory', 'cpus', 'disk', 'processes']
+
+function probeOf(changes: Partial<Probe> = {}): Probe {
+  return {
+    driver: 'bwrap',
+    tier: 'process',
+    available: true,
+    obstacles: [],
+    limits: { memory: held, cpus: held, disk: held, processes: held },
+    users: { user: { available: true }, root: { available: true } },
+    filtersSyscalls: true,
+    isolates: true,
+    facts: {},
+    ...changes,
+  }
+}
+
+const fake = probeOf({ driver: 'fake', tier: 'none', isolates: false, limits: { memory: loose, cpus: loose, disk: loose, processes: loose } })
+const missing = probeOf({ available: false, obstacles: [{ what: 'bwrap', why: 'is not installed', hint: 'apt-get install bubblewrap' }] })
+
+function refusal(input: unknown, probes: readonly Probe[]): SandboxError {
+  try {
+    chooseDriver(parseSpec(input), probes)
+  } catch (error) {
+    if (error instanceof SandboxError) return error
+    throw error
+  }
+  throw new Error('was not refused')
+}
+
+describe('choosing a driver', () => {
+  test('takes the one that is named', () => {
+    const probes = [probeOf(), probeOf({ driver: 'docker', tier: 'container' })]
+    expect(chooseDriver(parseSpec({ driver: 'bwrap' }), probes).probe.driver).toBe('bwrap')
+  })
+
+  test('takes the strongest of those that enforce the most, and at least the least tier', () => {
+    const weak = probeOf({ driver: 'wasm', tier: 'wasm' })
+    const strong = probeOf({ driver: 'vm', tier: 'vm' })
+    const loosely = probeOf({ driver: 'looser', tier: 'vm', limits: { ...probeOf().limits, cpus: loose } })
+    expect(chooseDriver(parseSpec({}), [weak, probeOf(), loosely]).probe.driver).toBe('bwrap')
+    expect(chooseDriver(parseSpec({}), [weak, probeOf(), strong]).probe.driver).toBe('vm')
+    expect(chooseDriver(parseSpec({ minTier: 'wasm' }), [weak]).probe.driver).toBe('wasm')
+  })
+
+  test('goes around a driver that cannot hold what was stated', () => {
+    const loosely = probeOf({ driver: 'looser', tier: 'vm', limits: { ...probeOf().limits, memory: loose } })
+    expect(chooseDriver(parseSpec({ limits: { memory: '64m' } }), [loosely, probeOf()]).probe.driver).toBe('bwrap')
+  })
+
+  test('takes a driver without a boundary only when it is named and minTier none is stated', () => {
+    expect(chooseDriver(parseSpec({ driver: 'fake', minTier: 'none' }), [fake]).probe.driver).toBe('fake')
+    expect(refusal({ driver: 'fake' }, [fake]).message).toBe("driver fake: is of tier 'none', and the least accepted (minTier) is 'process'")
+    expect(refusal({ minTier: 'none' }, [fake]).message).toBe('no driver here builds a boundary (drivers: fake)')
+    expect(chooseDriver(parseSpec({ minTier: 'none' }), [fake, probeOf()]).probe.driver).toBe('bwrap')
+  })
+
+  test('names a driver that there is not', () => {
+    const error = refusal({ driver: 'docker' }, [probeOf()])
+    expect([error.code, error.message]).toEqual(['unsupported', "driver: there is no driver 'docker' here (drivers: bwrap)"])
+  })
+
+  test('names every driver and its obstacle when none is available, and hints at the first removal', () => {
+    const other = probeOf({ driver: 'docker', tier: 'container', available: false, obstacles: [{ what: 'docker', why: 'does not run', hint: 'start it' }] })
+    const error = refusal({}, [missing, other])
+    expect([error.code, error.message, error.hint]).toEqual([
+      'unavailable',
+      'driver bwrap: bwrap: is not installed (apt-get install bubblewrap). driver docker: docker: does not run (start it)',
+      'apt-get install bubblewrap',
+    ])
+  })
+
+  test('refuses a tier that nothing here reaches', () => {
+    const error = refusal({ minTier: 'vm' }, [probeOf()])
+    expect([error.code, error.message]).toEqual(['unsupported', "driver bwrap: is of tier 'process', and the least accepted (minTier) is 'vm'"])
+  })
+
+  test('refuses a user that is not available, with the reason', () => {
+    const single = probeOf({ users: { user: { available: true }, root: { available: false, why: 'only one id can be mapped' } } })
+    const error = refusal({ user: 'root' }, [single])
+    expect([error.code, error.message]).toEqual(['unsupported', "driver bwrap: user: 'root' is not available: only one id can be mapped"])
+  })
+})
+
+describe('limits', () => {
+  test('that are stated and above what can be enforced are refused with the largest that can be', () => {
+    const small = probeOf({ limits: { ...probeOf().limits, disk: { enforced: true, by: 'tmpfs', max: 1000_000 } } })
+    const error = refusal({ limits: { disk: 2_000_000 } }, [small])
+    expect([error.code, error.message]).toEqual(['unsupported', 'driver bwrap: limits.disk: 2000000 is above the 1000000 that can be enforced (tmpfs)'])
+    const { limits } = chooseDriver(parseSpec({}), [small])
+    expect([limits.diskBytes, limits.stated]).toEqual([1_000_000, []])
+  })
+
+  test('are refused exactly when one that was stated is not enforced; unstated ones are told instead', () => {
+    const values = { memory: '64m', cpus: 0.5, disk: '10m', processes: 10 } as const
+    fc.assert(
+      fc.property(fc.subarray([...driverLimits]), fc.subarray([...driverLimits]), (stated, notEnforced) => {
+        const limits = Object.fromEntries(driverLimits.map((name) => [name, notEnforced.includes(name) ? loose : held])) as unknown as Probe['limits']
+        const input = { limits: Object.fromEntries(stated.map((name) => [name, values[name]])) }
+        const lacking = stated.filter((name) => notEnforced.includes(name))
+        if (lacking.length > 0) {
+          const error = refusal(input, [probeOf({ limits })])
+          expect(error.code).toBe('unsupported')
+          for (const name of lacking) expect(error.message).toContain(`limits.${name} cannot be enforced: no cgroup is writable`)
+        } else {
+          const expected = driverLimits.filter((name) => notEnforced.includes(name)).map((limit) => ({ limit, why: 'no cgroup is writable' }))
+          expect(chooseDriver(parseSpec(input), [probeOf({ limits })]).unenforced).toEqual(expected)
+        }
+      }),
+    )
+  })
+
+  test('of time and output are the engine’s, so no driver is refused for them', () => {
+    const nothing = probeOf({ limits: { memory: loose, cpus: loose, disk: loose, processes: loose } })
+    expect(chooseDriver(parseSpec({ limits: { time: 1, output: 1 } }), [nothing]).unenforced).toHaveLength(4)
+  })
+})
+
+test('whatever the probes say, the choice is available, strong enough, and never without a boundary unless it was named', () => {
+  const anyProbe = fc.record({ driver: fc.constantFrom('a', 'b', 'c'), tier: fc.constantFrom(...tiers), available: fc.boolean() })
+  fc.assert(
+    fc.property(fc.array(anyProbe), fc.constantFrom(...tiers), fc.option(fc.constantFrom('a', 'b'), { nil: undefined }), (found, minTier, driver) => {
+      const probes = found.map((each) => probeOf(each))
+      try {
+        const { probe } = chooseDriver(parseSpec({ minTier, driver }), probes)
+        expect(probe.available).toBe(true)
+        expect(tiers.indexOf(probe.tier)).toBeGreaterThanOrEqual(tiers.indexOf(minTier))
+        expect(driver === undefined ? probe.tier !== 'none' : probe.driver === driver).toBe(true)
+      } catch (error) {
+        if (!(error instanceof SandboxError)) throw error
+        expect(['unsupported', 'unavailable']).toContain(error.code)
+      }
+    }),
+  )
+})

@@ -1,0 +1,92 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { SandboxError } from '../../src/contract/errors.js'
+import { planRun } from '../../src/policy/run.js'
+import { parseSpec } from '../../src/policy/spec.js'
+
+const spec = parseSpec({ env: { A: 'spec', B: 'spec' }, cwd: '/srv', limits: { time: '10s', output: '1m' } })
+
+function messageOf(request: unknown): string {
+  try {
+    planRun(request, spec)
+  } catch (error) {
+    if (error instanceof SandboxError && error.code === 'invalid') return error.message
+    throw error
+  }
+  return 'was not refused'
+}
+
+describe('a run', () => {
+  test('takes from its sandbox what it does not say itself', () => {
+    expect(planRun({ command: 'ls' }, spec)).toEqual({
+      command: 'ls',
+      cwd: '/srv',
+      env: { A: 'spec', B: 'spec' },
+      user: 'user',
+      stdin: false,
+      timeMs: 10_000,
+      output: undefined,
+    })
+  })
+
+  test('overrides its sandbox by what it says', () => {
+    const plan = planRun(
+      { command: ['ls'], cwd: '/', env: { B: 'run' }, user: 'root', stdin: true, timeout: '1s', output: { limit: 5, onLimit: 'truncate' } },
+      spec,
+    )
+    expect(plan).toEqual({
+      command: ['ls'],
+      cwd: '/',
+      env: { A: 'spec', B: 'run' },
+      user: 'root',
+      stdin: true,
+      timeMs: 1000,
+      output: { limitBytes: 5, onLimit: 'truncate' },
+    })
+  })
+
+  test('that is captured without a limit of its own takes the limit of its sandbox, and is killed there', () => {
+    expect(planRun({ command: 'ls', output: {} }, spec).output).toEqual({ limitBytes: 2 ** 20, onLimit: 'kill' })
+  })
+
+  test('may lower the limits of its sandbox and never raise them', () => {
+    expect(messageOf({ command: 'ls', timeout: '11s' })).toBe("timeout: 11000 is above the sandbox's limits.time of 10000")
+    expect(messageOf({ command: 'ls', output: { limit: '2m' } })).toBe("output.limit: 2097152 is above the sandbox's limits.output of 1048576")
+  })
+
+  test('in the background has no wall time but its own', () => {
+    expect(planRun({ command: 'ls', background: true }, spec).timeMs).toBeUndefined()
+    expect(planRun({ command: 'ls', background: true, timeout: '1h' }, spec).timeMs).toBe(3_600_000)
+  })
+
+  test.each([
+    [{ command: [] }, 'command: must name a program'],
+    [{ command: '' }, 'command: must not be empty'],
+    [{ command: [''] }, 'command: the program name must not be empty'],
+    [{ command: 7 }, 'command: must be a string for the shell, or a non-empty array of strings'],
+    [{ command: ['a', 'b\0'] }, 'command[1]: must not contain a NUL character'],
+    [{ command: ['a', 'b'.repeat(131_072)] }, 'command[1]: has 131072 bytes; at most 131071 are possible'],
+    [{ command: ['a', '\ud800'] }, 'command[1]: contains half of a surrogate pair, which has no bytes'],
+    [{ command: 'é'.repeat(65_536) }, 'command: has 131072 bytes; at most 131071 are possible'],
+    [{ command: new Array(5000).fill('a') }, 'command: has 5000 arguments; at most 4096 are possible'],
+    [{ command: new Array(40).fill('a'.repeat(100_000)) }, 'command: has 4000000 bytes of arguments; at most 2097152 are possible'],
+    [{ command: 'ls', env: { BIG: 'x'.repeat(131_072) } }, 'env.BIG: has 131076 bytes; at most 131071 are possible'],
+    [{ command: 'ls', cmd: 1 }, 'cmd: is not a known field'],
+    [{}, 'command: must be a string for the shell, or a non-empty array of strings'],
+    [undefined, 'run: expected object, got undefined'],
+  ])('that is wrong is refused by the name of its field (%#)', (request, message) => {
+    expect(messageOf(request)).toBe(message)
+  })
+
+  test('of any well-formed arguments within the bounds is taken as it is', () => {
+    const text = fc.string({ unit: 'grapheme' }).filter((each) => !each.includes('\0'))
+    fc.assert(
+      fc.property(
+        fc.array(text, { minLength: 1 }).filter(([name]) => name !== ''),
+        (command) => {
+          expect(planRun({ command }, spec).command).toEqual(command)
+        },
+      ),
+    )
+  })
+})
