@@ -5,7 +5,10 @@ import type { Case, HostView, Need, Subject, SubjectSandbox } from './subject.js
 /**
  * An attack is a set of Python expressions evaluated inside a cell. A try that raises was denied; one that gives a value
  * got through. The controls beside it use the same means on what is allowed and must get through, so that a denial is
- * never the sign of a broken script. Each expression is harmless where it succeeds: it opens, looks, or undoes what it did.
+ * never the sign of a broken script.
+ *
+ * Every expression is harmless where it succeeds: it opens, looks, or undoes what it did, mounts only in a mount namespace of
+ * its own, and touches pid 1 and foreign processes only where the process namespace is not the host's.
  */
 export interface Attack {
   readonly id: string
@@ -82,13 +85,21 @@ def forked(act):
     code = struct.unpack('<i', os.read(r, 4))[0]; os.wait()
     if code: raise OSError(code, 'forked')
     return 'done'
+def tried(act):
+    try: act()
+    except OSError: pass
+def apart(act):
+    def inside():
+        tried(lambda: call('unshare', 0x00020000)); tried(lambda: call('mount', b'none', b'/', None, 0x44000, None)); act()
+    return forked(inside)
 def mounted(kind, source=b'none'):
     import tempfile
-    place = tempfile.mkdtemp(); where = place.encode()
-    try:
-        call('mount', source, where, kind, 4096 if kind == b'bind' else 0, None)
-        call('umount2', where, 2); return 'mounted and unmounted'
+    place = tempfile.mkdtemp()
+    try: return apart(lambda: call('mount', source, place.encode(), kind, 4096 if kind == b'bind' else 0, None))
     finally: os.rmdir(place)
+at_home = os.readlink('/proc/self/ns/pid') != facts['pidNamespace']
+def first(act): return act() if at_home else "not tried: pid 1 is the host's"
+def environments(): return pids() if at_home else [str(facts['canaryPid'])]
 def attempt(expression):
     try: return {'through': True, 'detail': repr(eval(expression))[:160]}
     except OSError as e: return {'through': False, 'detail': errno.errorcode.get(e.errno, type(e).__name__)}
@@ -106,13 +117,19 @@ export function attackCase(attack: Attack): Case {
 }
 
 async function carryOut(attack: Attack, subject: Subject, sandbox: SubjectSandbox): Promise<string> {
-  const facts = { tries: expressionsOf(attack.tries, subject.host), controls: expressionsOf(attack.controls, subject.host) }
+  const { host } = subject
+  const facts = {
+    tries: expressionsOf(attack.tries, host),
+    controls: expressionsOf(attack.controls, host),
+    pidNamespace: host.namespaces.pid,
+    canaryPid: host.canaries.process.pid,
+  }
   const { tries, controls } = await askPython<Attempts>(sandbox, prelude, { args: [JSON.stringify(facts)], user: attack.user ?? 'user' })
   const broken = Object.entries(controls).filter(([, { through }]) => !through)
   ensureSame(Object.fromEntries(broken), {}, 'the controls that did not get through')
   const breaches = Object.entries(tries).filter(([, attempt]) => attempt.through || !isDenial(attempt.detail, attack.errors))
   ensure(breaches.length === 0, 'every try must be denied', Object.fromEntries(breaches))
-  await attack.afterwards?.(subject.host)
+  await attack.afterwards?.(host)
   return Object.entries(tries)
     .map(([label, { detail }]) => `${label}: ${detail}`)
     .join(', ')

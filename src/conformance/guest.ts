@@ -11,7 +11,11 @@ export function python(script: string, ...args: readonly string[]): string[] {
 }
 
 /** Runs a script that prints one JSON value, and gives it back. */
-export async function askPython<T>(sandbox: SubjectSandbox, script: string, options: SubjectRunOptions & { readonly args?: readonly string[] } = {}): Promise<T> {
+export async function askPython<T>(
+  sandbox: SubjectSandbox,
+  script: string,
+  options: SubjectRunOptions & { readonly args?: readonly string[] } = {},
+): Promise<T> {
   const { args = [], ...runOptions } = options
   const result = await sandbox.run(python(script, ...args), runOptions)
   return JSON.parse(ensureExited(result)) as T
@@ -57,4 +61,9 @@ export async function until(isSo: () => Promise<boolean>, withinMs = 5000): Prom
     await pause(20)
   }
   return isSo()
+}
+
+/** A spec with room for this many processes, stated only where it counts: a limit that nothing enforces would be refused. */
+export function roomFor(subject: Subject, processes: number): SpecInput {
+  return subject.probe.limits.processes.enforced ? { limits: { processes } } : {}
 }

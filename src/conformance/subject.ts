@@ -93,6 +93,7 @@ export interface HostProcess {
 export interface Canaries {
   /** Mode 0600, in a folder with a random name. */
   readonly file: { readonly path: string; readonly content: string; isUntouched(): Promise<boolean> }
+  /** Has the canary variable in its environment. */
   readonly process: { readonly pid: number; readonly marker: string }
   readonly tcp4: Listener & { readonly port: number }
   /** Undefined where the host has no IPv6. */

@@ -1,6 +1,7 @@
-import { ensure, ensureExited, ensureSame, text } from '../check.js'
+import { ensure, ensureExited, ensureSame, show, text } from '../check.js'
 import { askPython, markedSleep, python, until, withSandbox } from '../guest.js'
-import type { Case, Subject } from '../subject.js'
+import { ensureNoProcess } from '../leftovers.js'
+import type { Case } from '../subject.js'
 
 /** Signals whose default is to end a program, by the names they are reported under. */
 const deadlySignals: Readonly<Record<string, number>> = {
@@ -26,10 +27,6 @@ const deadlySignals: Readonly<Record<string, number>> = {
   SIGIO: 29,
   SIGPWR: 30,
   SIGSYS: 31,
-}
-
-async function findsProcess(subject: Subject, marker: string): Promise<boolean> {
-  return (await subject.host.snapshot()).processes.some((process) => process.command.includes(marker))
 }
 
 async function inBatches<T>(items: readonly T[], size: number, each: (item: T) => Promise<void>): Promise<void> {
@@ -119,23 +116,26 @@ export const endingCases: readonly Case[] = [
   {
     id: 'endings/background-child',
     name: 'a background child that holds the pipe does not hold the run',
-    run: (subject) =>
-      withSandbox(subject, async (sandbox) => {
-        const { marker, argv } = markedSleep()
+    run: async (subject) => {
+      const { marker, argv } = markedSleep()
+      const { usage } = await withSandbox(subject, async (sandbox) => {
         const result = await sandbox.run(['sh', '-c', `${argv.join(' ')} & echo started; exit 2`])
         ensureSame(ensureExited(result, 2), 'started\n', 'stdout')
         ensure(result.usage.wallMs < 10_000, 'the run must end with its program', result.usage)
-        await sandbox.close()
-        ensureSame(await findsProcess(subject, marker), false, 'whether the child outlived the sandbox')
-        return `ended after ${Math.round(result.usage.wallMs)} ms, the child with the sandbox`
-      }),
+        return result
+      })
+      await ensureNoProcess(subject.host, marker)
+      return `ended after ${Math.round(usage.wallMs)} ms, the child with the sandbox`
+    },
   },
   {
     id: 'endings/orphans-reaped',
-    name: 'orphans are reaped: fifty of them leave no zombie',
+    name: 'orphans are reaped: twenty of them leave no zombie',
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
-        const process = await sandbox.start(['sh', '-c', 'for i in $(seq 50); do (sh -c "sleep 0.05 &" &); done; sleep 0.2; echo done; read -r x'], { stdin: true })
+        const process = await sandbox.start(['sh', '-c', 'for i in $(seq 20); do (sh -c "sleep 0.05 &" &); done; sleep 0.2; echo done; read -r x'], {
+          stdin: true,
+        })
         const iterator = process.output[Symbol.asyncIterator]()
         await iterator.next()
         const zombies = async () =>
@@ -172,6 +172,17 @@ print(json.dumps([s[0] for s in map(stat, filter(str.isdigit, os.listdir('/proc'
         const second = (await killed.ended).outcome
         ensure(second.kind === 'killed' || second.kind === 'signaled', 'the killed one must end as killed', second)
         return `${first.kind}, then ${second.kind}`
+      }),
+  },
+  {
+    id: 'endings/watcher-killed',
+    name: 'a program that kills whoever watches it is never told as a success',
+    run: (subject) =>
+      withSandbox(subject, async (sandbox) => {
+        const { outcome } = await sandbox.run(['sh', '-c', 'kill -9 $PPID 2>/dev/null; sleep 0.3; exit 5'])
+        ensure(outcome.kind === 'killed' || (outcome.kind === 'exited' && outcome.code === 5), 'must be told as killed, or as the 5 it exited with', outcome)
+        ensureExited(await sandbox.run(['true']))
+        return show(outcome)
       }),
   },
   {

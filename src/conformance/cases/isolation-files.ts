@@ -8,7 +8,25 @@ async function ensureCanaryUntouched(host: HostView): Promise<void> {
   ensureSame(await host.canaries.file.isUntouched(), true, 'that the canary file is as it was')
 }
 
-const outside = ['/', '/etc', '/usr', '/usr/bin', '/usr/local', '/opt', '/var', '/var/lib', '/boot', '/home', '/srv', '/mnt', '/dev', '/sys', '/run', '/lib', '/proc']
+const outside = [
+  '/',
+  '/etc',
+  '/usr',
+  '/usr/bin',
+  '/usr/local',
+  '/opt',
+  '/var',
+  '/var/lib',
+  '/boot',
+  '/home',
+  '/srv',
+  '/mnt',
+  '/dev',
+  '/sys',
+  '/run',
+  '/lib',
+  '/proc',
+]
 
 const sockets = [
   '/var/run/docker.sock',
@@ -29,7 +47,17 @@ const kernelFiles = [
   '/proc/irq/default_smp_affinity',
 ]
 
-const secrets = ['/proc/kcore', '/proc/keys', '/proc/timer_list', '/proc/sched_debug', '/proc/scsi/scsi', '/sys/firmware', '/sys/kernel/security', '/sys/devices/virtual/powercap', '/proc/acpi']
+const secrets = [
+  '/proc/kcore',
+  '/proc/keys',
+  '/proc/timer_list',
+  '/proc/sched_debug',
+  '/proc/scsi/scsi',
+  '/sys/firmware',
+  '/sys/kernel/security',
+  '/sys/devices/virtual/powercap',
+  '/proc/acpi',
+]
 
 const hostAttacks: readonly Attack[] = [
   {
@@ -51,7 +79,7 @@ const hostAttacks: readonly Attack[] = [
     id: 'host-homes',
     name: "the homes of the host's users are not there",
     tries: ({ canaries }) => ({
-      '/root': "found([n for n in os.listdir('/root') if n not in ('.bashrc', '.profile', '.cache')] or os.stat('/root').st_uid == os.getuid() != 0)",
+      '/root': "found(os.listdir('/root'))",
       '/home': "found([n for n in os.listdir('/home') if n != 'user'] or not os.path.isdir('/home/user'))",
       'the canary by name': `found(any(${literal(canaries.file.path.split('/').at(-2) ?? '')} in d for _, d, _ in os.walk('/tmp')))`,
     }),
@@ -60,7 +88,13 @@ const hostAttacks: readonly Attack[] = [
   {
     id: 'host-shadow',
     name: "the host's password hashes cannot be read",
-    tries: { '/etc/shadow': "read('/etc/shadow')", '/etc/gshadow': "read('/etc/gshadow')", '/etc/sudoers': "read('/etc/sudoers')", 'ssh keys': "os.listdir('/etc/ssh')", 'machine id': "found(read('/etc/machine-id').strip())" },
+    tries: {
+      '/etc/shadow': "read('/etc/shadow')",
+      '/etc/gshadow': "read('/etc/gshadow')",
+      '/etc/sudoers': "read('/etc/sudoers')",
+      'ssh keys': "os.listdir('/etc/ssh')",
+      'machine id': "found(read('/etc/machine-id').strip())",
+    },
     controls: { '/etc/passwd': "read('/etc/passwd')" },
   },
   {
@@ -98,14 +132,17 @@ const hostAttacks: readonly Attack[] = [
   {
     id: 'kernel-secrets',
     name: 'what the kernel tells of the host is masked',
-    tries: Object.fromEntries(secrets.map((path) => [path, `found(os.listdir(${literal(path)}) if os.path.isdir(${literal(path)}) else read(${literal(path)}, 8))`])),
+    tries: Object.fromEntries(
+      secrets.map((path) => [path, `found(os.listdir(${literal(path)}) if os.path.isdir(${literal(path)}) else read(${literal(path)}, 8))`]),
+    ),
     controls: { '/proc/meminfo': "found(read('/proc/meminfo'))" },
   },
   {
     id: 'devices',
     name: '/dev holds the few harmless devices and no other',
     tries: {
-      'something else': "found(set(os.listdir('/dev')) - set('null zero full random urandom tty ptmx pts shm fd stdin stdout stderr'.split()), sorted(os.listdir('/dev')))",
+      'something else':
+        "found(set(os.listdir('/dev')) - set('null zero full random urandom tty ptmx pts shm fd stdin stdout stderr'.split()), sorted(os.listdir('/dev')))",
       '/dev/kmsg': "os.open('/dev/kmsg', os.O_RDONLY)",
       '/dev/mem': "os.open('/dev/mem', os.O_RDONLY)",
       "the host's terminals": "found([n for n in os.listdir('/dev/pts') if n != 'ptmx'])",

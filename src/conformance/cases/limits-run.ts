@@ -25,7 +25,11 @@ while time.monotonic() < end:
 const endless: readonly Endless[] = [
   { id: 'sleeping', what: 'a program that sleeps', command: (marker) => ['sleep', marker] },
   { id: 'busy', what: 'a busy loop', command: (marker) => python('import time\nend = time.monotonic() + 30\nwhile time.monotonic() < end: pass', marker) },
-  { id: 'deaf', what: 'a program that ignores every signal it can', command: (marker) => ['sh', '-c', `trap "" HUP INT TERM QUIT USR1 USR2; sleep ${marker}; sleep ${marker}`] },
+  {
+    id: 'deaf',
+    what: 'a program that ignores every signal it can',
+    command: (marker) => ['sh', '-c', `trap "" HUP INT TERM QUIT USR1 USR2; sleep ${marker}; sleep ${marker}`],
+  },
   { id: 'stopped', what: 'a program that stopped itself', command: (marker) => ['sh', '-c', `sleep ${marker} & kill -STOP $$`] },
   {
     id: 'hiding',

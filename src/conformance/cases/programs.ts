@@ -34,7 +34,25 @@ export const programCases: readonly Case[] = [
     name: 'arguments reach the program as they are, whatever a shell would make of them',
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
-        const args = ['-c', '--', '; exit 3', '$(id)', '`id`', '$HOME', '*', 'a b', '', "'\"\\", 'two\nlines', '\ttab', '&& false', '| cat', '> /tmp/x', '~', 'ünïcode \u{1f600}']
+        const args = [
+          '-c',
+          '--',
+          '; exit 3',
+          '$(id)',
+          '`id`',
+          '$HOME',
+          '*',
+          'a b',
+          '',
+          '\'"\\',
+          'two\nlines',
+          '\ttab',
+          '&& false',
+          '| cat',
+          '> /tmp/x',
+          '~',
+          'ünïcode \u{1f600}',
+        ]
         await ensureArgv(sandbox, args)
         return `${args.length} awkward arguments came through`
       }),
@@ -81,7 +99,7 @@ export const programCases: readonly Case[] = [
         async (sandbox) => {
           const given = { GIVEN: 'a=b "c" $d', EMPTY: '', LINES: 'one\ntwo', 'odd name-1.x': 'ü', LONG: 'v'.repeat(20_000) }
           const seen = parseEnvironment((await sandbox.run(['/usr/bin/env', '-0'], { env: given })).stdout)
-          const own = subject.depth === 'driver' ? {} : { FROM_SPEC: 'yes' }
+          const own = { FROM_SPEC: 'yes' }
           const rest = Object.keys(seen).filter((name) => !(name in given) && !(name in own))
           ensureSame(
             rest.filter((name) => !fixedVariables.has(name)),
@@ -90,7 +108,11 @@ export const programCases: readonly Case[] = [
           )
           const expected = { ...given, ...own }
           ensureSame(Object.fromEntries(Object.entries(seen).filter(([name]) => name in expected)), expected, 'the given variables')
-          ensureSame(seen.PATH?.split(':').every((part) => part.startsWith('/')), true, 'every part of PATH an absolute path')
+          ensureSame(
+            seen.PATH?.split(':').every((part) => part.startsWith('/')),
+            true,
+            'every part of PATH an absolute path',
+          )
           return `${Object.keys(given).length} given, fixed: ${rest.sort().join(' ')}`
         },
         { env: { FROM_SPEC: 'yes' } },
@@ -124,7 +146,9 @@ export const programCases: readonly Case[] = [
     name: 'a file without the right, a folder and a file of no known format are not-started with 126',
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
-        ensureExited(await sandbox.run(['sh', '-c', 'echo text >plain; echo text >bare; chmod 755 bare; printf "#!/no/interpreter\\n" >orphan; chmod 755 orphan']))
+        ensureExited(
+          await sandbox.run(['sh', '-c', 'echo text >plain; echo text >bare; chmod 755 bare; printf "#!/no/interpreter\\n" >orphan; chmod 755 orphan']),
+        )
         const reasons = []
         for (const name of ['./plain', './bare', '/usr']) reasons.push(ensureNotStarted((await sandbox.run([name])).outcome, 126))
         ensureNotStarted((await sandbox.run(['./orphan'])).outcome, 127)

@@ -5,19 +5,8 @@ import { askPython, python, withSandbox } from '../guest.js'
 import { ensureLeavesNothing } from '../leftovers.js'
 import type { Case } from '../subject.js'
 
-/** Capability numbers a root of a cell may hold: it rules over its own files, ids and ports, and over nothing of the kernel. */
-const allowedCapabilities: Readonly<Record<number, string>> = {
-  0: 'CHOWN',
-  1: 'DAC_OVERRIDE',
-  3: 'FOWNER',
-  4: 'FSETID',
-  5: 'KILL',
-  6: 'SETGID',
-  7: 'SETUID',
-  8: 'SETPCAP',
-  10: 'NET_BIND_SERVICE',
-  18: 'SYS_CHROOT',
-}
+/** Root of a cell rules over its own files and ports, and over nothing of the kernel. */
+const documentedCapabilities: Readonly<Record<number, string>> = { 0: 'CHOWN', 1: 'DAC_OVERRIDE', 3: 'FOWNER', 4: 'FSETID', 10: 'NET_BIND_SERVICE' }
 
 const readStatus = "import json; print(json.dumps(dict((l.split(':', 1)[0], l.split(':', 1)[1].strip()) for l in open('/proc/self/status'))))"
 
@@ -33,11 +22,11 @@ const attacks: readonly Attack[] = [
       '/dev': "create('/dev/gbx-root')",
       '/etc/passwd': "write_open('/etc/passwd')",
       'the canary': `read(${literal(canaries.file.path)})`,
-      'core_pattern': "write_open('/proc/sys/kernel/core_pattern')",
+      core_pattern: "write_open('/proc/sys/kernel/core_pattern')",
       'a device': "[os.mknod('/tmp/node', 0o20600, os.makedev(1, 3)), os.unlink('/tmp/node')]",
-      'shadow': "read('/etc/shadow')",
+      shadow: "read('/etc/shadow')",
     }),
-    controls: { 'its home': "create('/root/own')", '/workspace': "create('/workspace/own')" },
+    controls: { 'its home': "create('/root/own')", 'the workspace': "create('own')" },
   },
   {
     id: 'root-kernel',
@@ -46,13 +35,13 @@ const attacks: readonly Attack[] = [
     errors: ['EPERM', 'EACCES', 'ENOSYS'],
     tries: {
       mount: "mounted(b'tmpfs')",
-      remount: "call('mount', b'none', b'/', None, 4096 | 32, None)",
-      'umount /proc': "forked(lambda: (call('unshare', 0x00020000), call('umount2', b'/proc', 2)))",
+      remount: "apart(lambda: call('mount', b'none', b'/', None, 4096 | 32, None))",
+      'umount /proc': "apart(lambda: call('umount2', b'/proc', 2))",
       hostname: "(lambda n: call('sethostname', n, len(n)))(os.uname().nodename.encode())",
       'raw socket': 'socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)',
       open_by_handle: "os.close(call('open_by_handle_at', os.open('/', os.O_RDONLY), struct.pack('<IiQ', 8, 1, 2), 0))",
     },
-    controls: { 'another id': 'forked(lambda: os.setresuid(1000, 1000, 1000))' },
+    controls: { 'an owner': "[open('/tmp/own', 'w').close(), os.chown('/tmp/own', 1000, 1000)]", 'a low port': "socket.socket().bind(('127.0.0.1', 80))" },
   },
   {
     id: 'root-warden',
@@ -60,12 +49,12 @@ const attacks: readonly Attack[] = [
     user: 'root',
     errors: ['EPERM', 'EACCES', 'ENOSYS', 'ENOENT'],
     tries: {
-      mem: "os.close(os.open('/proc/1/mem', os.O_RDONLY))",
-      environ: "read('/proc/1/environ')",
-      root: "os.listdir('/proc/1/root')",
-      descriptors: "os.listdir('/proc/1/fd')",
-      seize: "call('ptrace', 0x4206, 1, 0, 0)",
-      read: 'peek(1)',
+      mem: "first(lambda: os.close(os.open('/proc/1/mem', os.O_RDONLY)))",
+      environ: "first(lambda: read('/proc/1/environ'))",
+      root: "first(lambda: os.listdir('/proc/1/root'))",
+      descriptors: "first(lambda: os.listdir('/proc/1/fd'))",
+      seize: "first(lambda: call('ptrace', 0x4206, 1, 0, 0))",
+      read: 'first(lambda: peek(1))',
     },
     controls: { 'its own': "os.listdir('/proc/self/fd')" },
   },
@@ -80,23 +69,19 @@ export const rootUserCases: readonly Case[] = [
   ...attacks.map(attackCase),
   {
     id: 'root/identity',
-    name: 'root has uid 0, its own home, no new privileges, and no capability beyond those documented',
+    name: 'root has uid 0, its own home, no new privileges, and exactly the documented capabilities',
     needs: ['isolates', 'user:root'],
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
         const status = await askPython<Record<string, string>>(sandbox, readStatus, { user: 'root' })
         ensureSame(status.Uid?.split(/\s+/), ['0', '0', '0', '0'], 'its uids')
         const held = capabilitiesIn(status.CapEff)
-        ensure(
-          held.every((number) => number in allowedCapabilities),
-          'no capability beyond those documented',
-          held,
-        )
+        ensureSame(held, Object.keys(documentedCapabilities).map(Number), 'its capabilities')
         ensureSame([capabilitiesIn(status.CapPrm), capabilitiesIn(status.CapBnd)], [held, held], 'the permitted and bounding sets')
         ensureSame([status.CapInh, status.CapAmb].map(capabilitiesIn), [[], []], 'the inheritable and ambient sets')
         ensureSame([status.NoNewPrivs, status.Seccomp], ['1', subject.probe.filtersSyscalls ? '2' : '0'], 'NoNewPrivs and Seccomp')
         ensureSame(ensureExited(await sandbox.run(['sh', '-c', 'cd && pwd'], { user: 'root' })), '/root\n', 'its home')
-        return `uid 0 with ${held.map((number) => allowedCapabilities[number]).join(' ')}`
+        return `uid 0 with ${Object.values(documentedCapabilities).join(' ')}`
       }),
   },
   {

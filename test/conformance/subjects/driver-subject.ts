@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto'
+import { connectWarden, type Warden, type WardenProcess } from '../../../src/channel/index.js'
+import type { HostView, Subject, SubjectProcess, SubjectSandbox, SubjectStartOptions } from '../../../src/conformance/index.js'
+import type { Cell, Driver, Probe, TemplateRoot } from '../../../src/contract/driver.js'
+import { SandboxError } from '../../../src/contract/errors.js'
+import type { Command, Ending, OutputEvent } from '../../../src/contract/run.js'
+import type { Spec, SpecInput } from '../../../src/contract/spec.js'
+import { outcomeOf } from '../../../src/engine/outcome.js'
+import { notStarted, startError } from '../../../src/engine/start-failure.js'
+import { signalNumber } from '../../../src/engine/signals.js'
+import { startRequest } from '../../../src/engine/start-request.js'
+import { planRun } from '../../../src/policy/run.js'
+import { parseSpec } from '../../../src/policy/spec.js'
+import { collect } from './collect.js'
+
+export interface DriverSubjectOptions {
+  readonly driver: Driver
+  readonly host: HostView
+  readonly root: TemplateRoot
+  /** Handed to the warden where the probe says that guests are filtered. */
+  readonly filter: () => Promise<Uint8Array>
+  readonly connect?: typeof connectWarden
+}
+
+/** A driver and the channel, with nothing of an engine around them: no time, no output limit, no lifetime. */
+export async function createDriverSubject(options: DriverSubjectOptions): Promise<Subject> {
+  const { driver, host, root, connect = connectWarden } = options
+  const probe = await driver.probe()
+  return {
+    name: `${driver.name} driver`,
+    depth: 'driver',
+    probe,
+    host,
+    open: async (input: SpecInput = {}, { signal = new AbortController().signal } = {}) => {
+      const spec = parseSpec(input)
+      signal.throwIfAborted()
+      const cell = await driver.open({ id: newId(), root, limits: spec.limits }, signal).catch((error: unknown) => {
+        signal.throwIfAborted()
+        throw error
+      })
+      try {
+        signal.throwIfAborted()
+        const filter = probe.filtersSyscalls ? await options.filter() : undefined
+        const warden = await connect(cell.channel, { signal, ...(filter && { filter }) })
+        return createSandbox({ cell, warden, spec, root, probe })
+      } catch (error) {
+        await cell.close()
+        signal.throwIfAborted()
+        throw error instanceof SandboxError ? new SandboxError(error.code, `${error.message} ${cell.diagnosis()}`) : error
+      }
+    },
+  }
+}
+
+function newId(): string {
+  return randomBytes(10).toString('hex')
+}
+
+interface OpenSandbox {
+  readonly cell: Cell
+  readonly warden: Warden
+  readonly spec: Spec
+  readonly root: TemplateRoot
+  readonly probe: Probe
+}
+
+function createSandbox(open: OpenSandbox): SubjectSandbox {
+  return {
+    run: async (command, { stdin, output: _, signal: __, ...options } = {}) =>
+      collect(await start(open, command, { ...options, stdin: stdin !== undefined }), stdin),
+    start: (command, options = {}) => start(open, command, options),
+    close: async () => {
+      open.warden.close()
+      await open.cell.close()
+    },
+  }
+}
+
+async function start({ cell, warden, spec, root, probe }: OpenSandbox, command: Command, options: SubjectStartOptions): Promise<SubjectProcess> {
+  const plan = planRun({ command, ...options }, spec)
+  const user = cell.users.find(({ name }) => name === plan.user)
+  if (!user) throw new SandboxError('unsupported', `the cell has no user ${plan.user}`)
+  const request = startRequest({ plan, user, cell, root, limits: spec.limits, probe })
+  const startedAt = performance.now()
+  const result = await warden.start(request)
+  if (result.started) return wrap(result.process, startedAt)
+  if (result.stage !== 'exec') throw startError(result, request.cwd)
+  return unstarted({ outcome: notStarted(result, request.argv[0] ?? ''), usage: emptyUsage, truncated: false })
+}
+
+const emptyUsage = { wallMs: 0, cpuUserMs: 0, cpuSystemMs: 0, memoryPeakBytes: 0, outputBytes: 0 }
+
+function wrap(process: WardenProcess, startedAt: number): SubjectProcess {
+  let outputBytes = 0
+  async function* counted(): AsyncGenerator<OutputEvent, void, undefined> {
+    for await (const event of process.output) {
+      outputBytes += event.bytes.length
+      yield event
+    }
+  }
+  const ended = process.exited.then((exit): Ending => {
+    const { cpuUserMs, cpuSystemMs, memoryPeakBytes } = exit
+    const outcome = outcomeOf({ exit, stop: undefined, ranOutOfMemory: false, memoryBytes: 0 })
+    return { outcome, usage: { wallMs: performance.now() - startedAt, cpuUserMs, cpuSystemMs, memoryPeakBytes, outputBytes }, truncated: false }
+  })
+  ended.catch(() => undefined)
+  return {
+    pid: process.pid,
+    output: counted(),
+    write: (bytes) => process.write(bytes),
+    endInput: () => process.endInput(),
+    signal: async (name) => process.signal(signalNumber(name) ?? 0),
+    kill: () => process.kill(),
+    // The count of what was printed is complete only when the output was read to its end, which `exited` waits for.
+    ended,
+  }
+}
+
+async function* nothing(): AsyncGenerator<OutputEvent, void, undefined> {}
+
+function unstarted(ending: Ending): SubjectProcess {
+  const quiet = () => Promise.resolve()
+  return { pid: 0, output: nothing(), write: quiet, endInput: quiet, signal: quiet, kill: quiet, ended: Promise.resolve(ending) }
+}

@@ -1,0 +1,44 @@
+import type { HostView, Subject, SubjectProcess, SubjectSandbox } from '../../../src/conformance/index.js'
+import type { Probe } from '../../../src/contract/driver.js'
+import type { Platform } from '../../../src/contract/platform.js'
+import { Sandbox } from '../../../src/sandbox/index.js'
+
+export interface EngineSubjectOptions {
+  readonly platform: Platform
+  readonly driver: string
+  readonly host: HostView
+}
+
+/** The library as its users hold it: `Sandbox` over a platform. */
+export async function createEngineSubject({ platform, driver, host }: EngineSubjectOptions): Promise<Subject> {
+  const probe = (await platform.probe()).find((each) => each.driver === driver)
+  if (!probe) throw new Error(`the platform has no driver ${driver}`)
+  return {
+    name: `${driver} engine`,
+    depth: 'engine',
+    probe,
+    host,
+    open: async (spec = {}, options = {}) => {
+      const { signal } = options
+      const sandbox = await Sandbox.create({ driver, ...leastTier(probe), ...spec }, { platform, ...(signal && { signal }) })
+      return wrapSandbox(platform, sandbox)
+    },
+  }
+}
+
+/** A driver without a boundary has to be asked for in so many words. */
+function leastTier(probe: Probe): { readonly minTier?: 'none' } {
+  return probe.tier === 'none' ? { minTier: 'none' } : {}
+}
+
+function wrapSandbox(platform: Platform, sandbox: Sandbox): SubjectSandbox {
+  return {
+    run: async (command, options = {}) => {
+      const { output, ...rest } = options
+      const result = await sandbox.run(command, { ...rest, ...(output && { output: output.limit, onOutputLimit: output.onLimit }) })
+      return { outcome: result.outcome, stdout: result.stdoutBytes, stderr: result.stderrBytes, usage: result.usage, truncated: result.truncated }
+    },
+    start: async (command, options = {}): Promise<SubjectProcess> => platform.start(sandbox.id, { command, ...options }),
+    close: () => sandbox.close(),
+  }
+}

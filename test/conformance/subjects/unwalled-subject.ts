@@ -1,0 +1,75 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { constants, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { HostView, Subject, SubjectProcess, SubjectStartOptions } from '../../../src/conformance/index.js'
+import type { Probe } from '../../../src/contract/driver.js'
+import type { Command, Ending, OutputEvent } from '../../../src/contract/run.js'
+import { collect } from './collect.js'
+
+/** Plain children of this process, behind a probe that claims every wall there is. */
+export function createUnwalledSubject(host: HostView): Subject {
+  return { name: 'no walls', depth: 'driver', probe: boast, host, open: () => Promise.resolve(createSandbox()) }
+}
+
+const claimed = { enforced: true, by: 'nothing at all' } as const
+
+const boast: Probe = {
+  driver: 'unwalled',
+  tier: 'none',
+  available: true,
+  obstacles: [],
+  limits: { memory: claimed, cpus: claimed, disk: claimed, processes: claimed },
+  users: { user: { available: true }, root: { available: true } },
+  filtersSyscalls: true,
+  isolates: true,
+  facts: {},
+}
+
+function createSandbox(): Awaited<ReturnType<Subject['open']>> {
+  const folder = mkdtempSync(join(tmpdir(), 'gbx-unwalled-'))
+  const children = new Set<ChildProcess>()
+  const begin = (command: Command, options: SubjectStartOptions): SubjectProcess => {
+    const argv = typeof command === 'string' ? ['/bin/sh', '-c', command] : command
+    const child = spawn(argv[0] ?? '', argv.slice(1), { cwd: options.cwd ?? folder, env: { ...process.env, ...options.env }, stdio: 'pipe' })
+    children.add(child)
+    return wrap(child)
+  }
+  return {
+    run: (command, { stdin, ...options } = {}) => collect(begin(command, { ...options, stdin: stdin !== undefined }), stdin ?? new Uint8Array()),
+    start: (command, options = {}) => Promise.resolve(begin(command, options)),
+    close: () => {
+      for (const child of children) child.kill('SIGKILL')
+      rmSync(folder, { recursive: true, force: true })
+      return Promise.resolve()
+    },
+  }
+}
+
+function wrap(child: ChildProcess): SubjectProcess {
+  const ended = new Promise<Ending>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, signal) => {
+      const outcome = signal === null ? ({ kind: 'exited', code: code ?? 1 } as const) : ({ kind: 'signaled', signal } as const)
+      resolve({ outcome, usage: { wallMs: 0, cpuUserMs: 0, cpuSystemMs: 0, memoryPeakBytes: 0, outputBytes: 0 }, truncated: false })
+    })
+  })
+  ended.catch(() => undefined)
+  child.stdin?.on('error', () => undefined)
+  return {
+    pid: child.pid ?? 0,
+    output: outputOf(child),
+    write: async (bytes) => void child.stdin?.write(bytes),
+    endInput: async () => void child.stdin?.end(),
+    signal: async (name) => void child.kill(constants.signals[name]),
+    kill: async () => void child.kill('SIGKILL'),
+    ended,
+  }
+}
+
+async function* outputOf(child: ChildProcess): AsyncGenerator<OutputEvent, void, undefined> {
+  const errors: Uint8Array[] = []
+  child.stderr?.on('data', (bytes: Uint8Array) => errors.push(bytes))
+  for await (const bytes of child.stdout ?? []) yield { type: 'stdout', bytes: bytes as Uint8Array }
+  for (const bytes of errors) yield { type: 'stderr', bytes }
+}
