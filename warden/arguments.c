@@ -1,0 +1,90 @@
+#include "arguments.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "die.h"
+
+struct reader {
+  char **next;
+  const char *option;
+};
+
+static _Noreturn void refuse(const char *object)
+{
+  errno = EINVAL;
+  die("understand", object);
+}
+
+static const char *value(struct reader *reader)
+{
+  if (!*reader->next) refuse(reader->option);
+  return *reader->next++;
+}
+
+static unsigned long number(struct reader *reader, int base)
+{
+  const char *text = value(reader);
+  char *end;
+  errno = 0;
+  unsigned long result = strtoul(text, &end, base);
+  if (errno || end == text || *end || *text == '-') refuse(text);
+  return result;
+}
+
+static void add_path(struct paths *paths, const char *path)
+{
+  if (paths->count == ARGUMENTS_PATHS_MOST) refuse(path);
+  paths->list[paths->count++] = path;
+}
+
+static void add_writable(struct arguments *arguments, struct reader *reader)
+{
+  if (arguments->writable_count == ARGUMENTS_PATHS_MOST) refuse(reader->option);
+  struct writable *writable = &arguments->writables[arguments->writable_count++];
+  writable->path = value(reader);
+  writable->uid = (uid_t)number(reader, 10);
+  writable->gid = (gid_t)number(reader, 10);
+  writable->mode = (mode_t)number(reader, 8);
+}
+
+static void add_disk(struct arguments *arguments, struct reader *reader)
+{
+  char **first = reader->next;
+  number(reader, 10);
+  number(reader, 10);
+  arguments->disk_bytes = first[0];
+  arguments->disk_inodes = first[1];
+}
+
+static void add_join(struct arguments *arguments, struct reader *reader)
+{
+  unsigned long fd = number(reader, 10);
+  if (fd < 3 || fd > 65535 || arguments->join_count == WARDEN_JOINS_MOST) refuse(reader->option);
+  arguments->joins[arguments->join_count++] = (int)fd;
+}
+
+void arguments_parse(struct arguments *arguments, char **argv)
+{
+  struct reader reader = { .next = argv[0] ? argv + 1 : argv };
+  while (*reader.next) {
+    const char *option = reader.option = *reader.next++;
+    if (!strcmp(option, "--disk")) add_disk(arguments, &reader);
+    else if (!strcmp(option, "--writable")) add_writable(arguments, &reader);
+    else if (!strcmp(option, "--pts")) arguments->pts = true;
+    else if (!strcmp(option, "--mask")) add_path(&arguments->masks, value(&reader));
+    else if (!strcmp(option, "--readonly")) add_path(&arguments->readonlys, value(&reader));
+    else if (!strcmp(option, "--detach")) add_path(&arguments->detaches, value(&reader));
+    else if (!strcmp(option, "--join")) add_join(arguments, &reader);
+    else if (!strcmp(option, "--subreaper")) arguments->subreaper = true;
+    else refuse(option);
+  }
+  if (!arguments->disk_bytes != !arguments->writable_count) refuse(arguments->disk_bytes ? "--disk without --writable" : "--writable without --disk");
+}
+
+void arguments_wipe(char **argv, char **envp)
+{
+  for (char **lists[] = { argv, envp, NULL }, ***list = lists; *list; list++)
+    for (char **text = *list; *text; text++) memset(*text, 0, strlen(*text));
+}

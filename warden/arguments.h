@@ -1,0 +1,41 @@
+/* The start-up arguments of PROTOCOL.md. */
+#ifndef GLOVEBOX_ARGUMENTS_H
+#define GLOVEBOX_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "warden.h"
+
+enum { ARGUMENTS_PATHS_MOST = 64 };
+
+struct writable {
+  const char *path;
+  uid_t uid;
+  gid_t gid;
+  mode_t mode;
+};
+
+struct paths {
+  const char *list[ARGUMENTS_PATHS_MOST];
+  size_t count;
+};
+
+struct arguments {
+  const char *disk_bytes, *disk_inodes; /* NULL: no disk */
+  struct writable writables[ARGUMENTS_PATHS_MOST];
+  size_t writable_count;
+  bool pts;
+  struct paths masks, readonlys, detaches;
+  int joins[WARDEN_JOINS_MOST];
+  size_t join_count;
+  bool subreaper;
+};
+
+/* Dies naming the argument that is wrong. The texts stay those of argv. */
+void arguments_parse(struct arguments *arguments, char **argv);
+/* Overwrites argv and the environment, which /proc shows to every process of the cell. */
+void arguments_wipe(char **argv, char **envp);
+
+#endif

@@ -1,0 +1,139 @@
+#include "engine.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "feed.h"
+#include "kill.h"
+#include "runs.h"
+#include "spawn.h"
+#include "wire.h"
+
+enum { INBOX_USUAL = 2 * FRAME_CHUNK };
+
+static const char *configure(struct warden *warden, const struct frame *frame)
+{
+  if (warden->configured) return "a second CONFIGURE";
+  if (warden->started_any) return "CONFIGURE after START";
+  warden->configured = true;
+  if (!frame->length) return NULL;
+  warden->filter = malloc(frame->length);
+  if (!warden->filter) return "no memory for the filter";
+  memcpy(warden->filter, frame->payload, frame->length);
+  warden->filter_length = frame->length / sizeof *warden->filter;
+  return NULL;
+}
+
+static const char *begin(struct warden *warden, const struct frame *frame)
+{
+  if (used_ids_has(&warden->used, frame->run)) return "START with a used run id";
+  struct start start;
+  const char *why = start_parse(frame->payload, frame->length, &start);
+  if (why) return why;
+  warden->started_any = true;
+  if (used_ids_add(&warden->used, frame->run)) spawn_run(warden, frame->run, &start);
+  else why = "no memory for the run id";
+  start_free(&start);
+  return why;
+}
+
+static const char *add_credit(struct run *run, const struct frame *frame)
+{
+  struct tap *tap = &run->taps[frame->stream - 1];
+  uint32_t bytes = wire_u32(frame->payload);
+  if (bytes > FRAME_WINDOW - tap->credit) return "credit beyond the window";
+  tap->credit += bytes;
+  return NULL;
+}
+
+static const char *act_on_run(struct warden *warden, struct run *run, const struct frame *frame)
+{
+  if (frame->type == FRAME_KILL) {
+    kill_run(warden, run);
+    return NULL;
+  }
+  if (run->phase == RUN_OVER) return NULL;
+  if (frame->type == FRAME_STDIN) return feed_take(warden, run, frame);
+  if (frame->type == FRAME_CREDIT) return add_credit(run, frame);
+  /* Its number is its own: the keeper lets a dead program go only after the warden has taken note. */
+  if (frame->type == FRAME_SIGNAL && run->phase == RUN_STARTED) kill(-run->program, (int)wire_u32(frame->payload));
+  return NULL;
+}
+
+static const char *carry_out(struct warden *warden, const struct frame *frame)
+{
+  if (frame->type == FRAME_CONFIGURE) return configure(warden, frame);
+  if (frame->type == FRAME_START) return begin(warden, frame);
+  if (frame->type == FRAME_CLOSE) {
+    warden->ending = true;
+    return NULL;
+  }
+  struct run *run = runs_find(warden, frame->run);
+  if (run) return act_on_run(warden, run, frame);
+  if (!used_ids_has(&warden->used, frame->run)) return "a frame for a run that was never started";
+  if (frame->type == FRAME_KILL) queue_frame(&warden->queue, &(struct frame){ .type = FRAME_GONE, .run = frame->run });
+  return NULL;
+}
+
+bool engine_is_heard(const struct warden *warden)
+{
+  return queue_length(&warden->queue) < QUEUE_INPUT_PAUSE;
+}
+
+bool engine_has_work(const struct warden *warden)
+{
+  const struct inbox *inbox = &warden->inbox;
+  struct frame frame;
+  return engine_is_heard(warden) && frame_parse(inbox->bytes + inbox->head, inbox->tail - inbox->head, &frame) != FRAME_PARTIAL;
+}
+
+void engine_work(struct warden *warden)
+{
+  struct inbox *inbox = &warden->inbox;
+  while (!warden->ending && !warden->fatal && engine_is_heard(warden)) {
+    struct frame frame = { 0 };
+    enum frame_result result = frame_parse(inbox->bytes + inbox->head, inbox->tail - inbox->head, &frame);
+    if (result == FRAME_PARTIAL) return;
+    warden->fatal = result == FRAME_MALFORMED ? frame.why : carry_out(warden, &frame);
+    inbox->head += FRAME_HEADER + (result == FRAME_WHOLE ? frame.length : 0);
+  }
+}
+
+/* Room for the whole of the frame that has begun; back to the usual size once a large START is done. */
+static bool make_room(struct inbox *inbox)
+{
+  size_t held = inbox->tail - inbox->head;
+  size_t needed = held ? frame_needs(inbox->bytes + inbox->head, held) : FRAME_HEADER;
+  size_t room = needed > INBOX_USUAL ? needed : INBOX_USUAL;
+  if (held && inbox->head) memmove(inbox->bytes, inbox->bytes + inbox->head, held);
+  inbox->head = 0;
+  inbox->tail = held;
+  if (room == inbox->room || held > room) return true;
+  uint8_t *bytes = realloc(inbox->bytes, room);
+  if (!bytes) return false;
+  inbox->bytes = bytes;
+  inbox->room = room;
+  return true;
+}
+
+void engine_hear(struct warden *warden)
+{
+  struct inbox *inbox = &warden->inbox;
+  if (!make_room(inbox)) {
+    warden->fatal = "no memory for a frame";
+    return;
+  }
+  if (inbox->tail < inbox->room) {
+    ssize_t got = read(0, inbox->bytes + inbox->tail, inbox->room - inbox->tail);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (got <= 0) {
+      warden->ending = true;
+      return;
+    }
+    inbox->tail += (size_t)got;
+  }
+  engine_work(warden);
+}

@@ -1,0 +1,15 @@
+/* Descriptors: closing what must not be inherited. */
+#ifndef GLOVEBOX_FDS_H
+#define GLOVEBOX_FDS_H
+
+#include <stddef.h>
+
+/* Closes every descriptor from 3 up but those kept (at most 16). `most` bounds the search on kernels without close_range. */
+struct fds_kept {
+  int fds[16];
+  size_t count;
+};
+int fds_close_all_but(const struct fds_kept *kept);
+int fds_set_nonblocking(int fd);
+
+#endif

@@ -1,0 +1,54 @@
+/* The frames of PROTOCOL.md. Pure: bytes in, a view of them out; no I/O and no allocation. */
+#ifndef GLOVEBOX_FRAME_H
+#define GLOVEBOX_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+  FRAME_HEADER = 12,
+  FRAME_CHUNK = 65536,
+  FRAME_WINDOW = 262144,
+  FRAME_START_MOST = 4 * 1024 * 1024,
+  FRAME_FILTER_MOST = 32768,
+  FRAME_TEXT_MOST = 256,
+  FRAME_VERSION = 1,
+};
+
+enum frame_type {
+  FRAME_HELLO = 0x01,
+  FRAME_CONFIGURE = 0x02,
+  FRAME_START = 0x10,
+  FRAME_STDIN = 0x11,
+  FRAME_SIGNAL = 0x12,
+  FRAME_KILL = 0x13,
+  FRAME_CREDIT = 0x14,
+  FRAME_CLOSE = 0x15,
+  FRAME_STARTED = 0x20,
+  FRAME_FAILED = 0x21,
+  FRAME_OUTPUT = 0x22,
+  FRAME_EXITED = 0x23,
+  FRAME_GONE = 0x24,
+  FRAME_FATAL = 0x7f,
+};
+
+struct frame {
+  uint32_t length;
+  uint8_t type;
+  uint8_t stream;
+  uint32_t run;
+  const uint8_t *payload;
+  const char *why; /* set when the frame is malformed */
+};
+
+enum frame_result { FRAME_PARTIAL, FRAME_WHOLE, FRAME_MALFORMED };
+
+/* Reads the engine's next frame. A malformed header is known as soon as it is complete, before any of its payload. */
+enum frame_result frame_parse(const uint8_t *bytes, size_t length, struct frame *frame);
+
+/* Bytes that must be buffered before the frame that begins here can be whole: at least a header. */
+size_t frame_needs(const uint8_t *bytes, size_t length);
+
+void frame_put_header(uint8_t *at, const struct frame *frame);
+
+#endif

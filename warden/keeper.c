@@ -1,0 +1,129 @@
+/*
+ * The keeper of one run. It holds no secrets and no descriptors but its link to the warden: it forks the program, says how that
+ * went, says how the program ended, and reaps whatever the program left behind until nothing of the run remains.
+ *
+ * The program's zombie is kept until the warden has answered, so that the warden never signals a number that was given to another.
+ */
+#include "keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "caps.h"
+#include "fds.h"
+#include "report.h"
+
+static void tell(int link, const struct report *report)
+{
+  while (send(link, report, sizeof *report, MSG_NOSIGNAL) < 0 && errno == EINTR) { }
+}
+
+static _Noreturn void give_up(const struct plan *plan, const char *verb, const char *object)
+{
+  struct report report = { .kind = REPORT_FAILED, .failure.stage = STAGE_SET_UP };
+  failure_note(&report.failure, verb, object);
+  tell(plan->link, &report);
+  _exit(0);
+}
+
+static void take_places(const struct plan *plan)
+{
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, NULL);
+  prctl(PR_SET_NAME, "keeper");
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  setsid();
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) give_up(plan, "become subreaper of", "the run");
+  int input = plan->stdio[0];
+  if (input < 0 && (input = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0) give_up(plan, "open", "/dev/null");
+  if (dup2(input, 0) < 0 || dup2(plan->stdio[1], 1) < 0 || dup2(plan->stdio[2], 2) < 0) give_up(plan, "place", "stdio");
+  struct fds_kept kept = { .fds = { plan->link }, .count = 1 };
+  for (size_t i = 0; i < plan->warden->join_count; i++) kept.fds[kept.count++] = plan->warden->joins[i];
+  if (fds_close_all_but(&kept) < 0) give_up(plan, "close", "descriptors");
+}
+
+static void close_what_programs_need(const struct plan *plan)
+{
+  for (int fd = 0; fd < 3; fd++) close(fd);
+  for (size_t i = 0; i < plan->warden->join_count; i++) close(plan->warden->joins[i]);
+}
+
+/* Returns once the program runs, or died on the way without a word (then its ending tells). */
+static void await_exec(const struct plan *plan, int status, pid_t program)
+{
+  struct report report = { .kind = REPORT_STARTED, .pid = program };
+  ssize_t got;
+  while ((got = read(status, &report.failure, sizeof report.failure)) < 0 && errno == EINTR) { }
+  close(status);
+  if (got != (ssize_t)sizeof report.failure) {
+    tell(plan->link, &report);
+    return;
+  }
+  report.kind = REPORT_FAILED;
+  waitpid(program, NULL, 0);
+  tell(plan->link, &report);
+  _exit(0);
+}
+
+static uint64_t microseconds(const struct timeval *time)
+{
+  return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
+}
+
+static void tell_ending(int link, const siginfo_t *info, const struct rusage *usage)
+{
+  struct report report = { .kind = REPORT_EXITED, .pid = info->si_pid };
+  report.ending = (struct ending){
+    .kind = info->si_code == CLD_EXITED ? 0 : 1,
+    .code = (uint32_t)info->si_status,
+    .user_us = microseconds(&usage->ru_utime),
+    .system_us = microseconds(&usage->ru_stime),
+    .peak_bytes = (uint64_t)usage->ru_maxrss * 1024,
+  };
+  tell(link, &report);
+  char answer;
+  while (recv(link, &answer, 1, 0) < 0 && errno == EINTR) { }
+}
+
+static void reap_until_empty(int link, pid_t program)
+{
+  for (;;) {
+    siginfo_t info = { 0 };
+    struct rusage usage = { 0 };
+    /* glibc's waitid has no place for the usage. */
+    if (syscall(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOWAIT | __WALL, &usage) < 0) {
+      if (errno == EINTR) continue;
+      return;
+    }
+    if (info.si_pid == program) tell_ending(link, &info, &usage);
+    waitpid(info.si_pid, NULL, __WALL);
+  }
+}
+
+_Noreturn void keep(const struct plan *plan)
+{
+  take_places(plan);
+  int status[2];
+  if (pipe2(status, O_CLOEXEC) < 0) give_up(plan, "make", "status pipe");
+  pid_t program = fork();
+  if (program < 0) give_up(plan, "fork", "the program");
+  if (program == 0) {
+    close(status[0]);
+    become_program(plan, status[1]);
+  }
+  close(status[1]);
+  close_what_programs_need(plan);
+  caps_clear_ambient();
+  caps_set(0);
+  await_exec(plan, status[0], program);
+  reap_until_empty(plan->link, program);
+  _exit(0);
+}

@@ -1,0 +1,21 @@
+/* The two processes of a run: the keeper, and the program it forks. */
+#ifndef GLOVEBOX_KEEPER_H
+#define GLOVEBOX_KEEPER_H
+
+#include "start.h"
+#include "warden.h"
+
+struct plan {
+  const struct warden *warden;
+  const struct start *start;
+  int stdio[3]; /* the program's ends; [0] is -1 when its stdin is /dev/null */
+  int link;
+};
+
+/* Runs in the keeper's process, right after the fork. */
+_Noreturn void keep(const struct plan *plan);
+
+/* Runs in the program's process: stdio is in place. Says on `status` why it did not become the program. */
+_Noreturn void become_program(const struct plan *plan, int status);
+
+#endif

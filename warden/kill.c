@@ -1,0 +1,210 @@
+/*
+ * Every process of a run descends from its keeper, whatever it forked and whichever session it made. So a kill is passes over /proc:
+ * SIGKILL each live descendant, again, until two passes in a row find none.
+ *
+ * It converges against a program that forks as fast as it can because the keeper is stopped meanwhile: nobody reaps what was killed,
+ * so each corpse goes on counting against the guest's process limit and the room to fork into only shrinks. Then the keeper is let go on: it reaps,
+ * tells how the program ended, and ends for want of children.
+ *
+ * A keeper that a guest of the same id killed leaves its processes to the warden: children of the warden that are no keepers are
+ * strays and die in the same passes.
+ *
+ * A pass trusts no number for longer than it can check it: a listed child is believed only after its listed parent was seen again
+ * unchanged, and is killed through a handle, so that outside a cell nothing that is not ours can be hit.
+ */
+#include "kill.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/wait.h>
+
+#include "process-table.h"
+
+enum { CLEAN_PASSES = 2, FIRST_PAUSE_MS = 1, LONGEST_PAUSE_MS = 20, KEEPER_PATIENCE_MS = 2000 };
+
+enum judgement { UNJUDGED = 0, FOREIGN, OURS, DOUBTFUL };
+
+struct verdict {
+  enum judgement judgement;
+  struct run *run; /* NULL: a stray */
+};
+
+struct pass {
+  struct warden *warden;
+  struct process_table table;
+  struct verdict *verdicts;
+  size_t *path; /* scratch: the way up from one process */
+  pid_t self;
+  bool everything; /* the warden itself is going: no run is spared */
+  unsigned strays_seen;
+};
+
+static int64_t now_ms(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static struct run *run_kept_by(const struct warden *warden, pid_t keeper)
+{
+  for (size_t i = 0; i < warden->run_count; i++)
+    if (warden->runs[i]->keeper == keeper) return warden->runs[i];
+  return NULL;
+}
+
+static void strike(struct pass *pass, size_t index)
+{
+  struct verdict *verdict = &pass->verdicts[index];
+  const struct process *process = &pass->table.list[index];
+  bool doomed = !verdict->run || verdict->run->doom.wanted || pass->everything;
+  if (doomed && process->live) {
+    if (verdict->run && !pass->everything) verdict->run->doom.live_seen++;
+    else pass->strays_seen++;
+  }
+  if (verdict->judgement == OURS && doomed && !process_kill(process)) verdict->judgement = DOUBTFUL;
+}
+
+/* The parent's verdict is known: this process is ours if the parent is, and doubtful if the parent vanished after it was listed. */
+static void judge(struct pass *pass, size_t index)
+{
+  const struct process *process = &pass->table.list[index];
+  struct verdict *verdict = &pass->verdicts[index];
+  if (process->parent == pass->self) {
+    verdict->run = run_kept_by(pass->warden, process->pid);
+    verdict->judgement = OURS;
+    /* A keeper is no stranger: only the warden reaps it, so its number is certain. */
+    if (!verdict->run || pass->everything) strike(pass, index);
+    return;
+  }
+  const struct process *parent = process_table_find(&pass->table, process->parent);
+  if (!parent) {
+    verdict->judgement = FOREIGN;
+    return;
+  }
+  *verdict = pass->verdicts[parent - pass->table.list];
+  if (verdict->judgement != FOREIGN) strike(pass, index);
+}
+
+static void judge_with_ancestors(struct pass *pass, size_t index)
+{
+  size_t depth = 0;
+  for (;;) {
+    pass->verdicts[index].judgement = FOREIGN; /* holds should numbers reused during the listing close a circle */
+    pass->path[depth++] = index;
+    const struct process *process = &pass->table.list[index];
+    const struct process *parent = process->parent == pass->self ? NULL : process_table_find(&pass->table, process->parent);
+    if (!parent) break;
+    index = (size_t)(parent - pass->table.list);
+    if (pass->verdicts[index].judgement != UNJUDGED) break;
+  }
+  while (depth) judge(pass, pass->path[--depth]);
+}
+
+/* False when the pass could not be made: for want of memory or of /proc. It then counts as not clean. */
+static bool make_pass(struct pass *pass)
+{
+  if (process_table_read(&pass->table) < 0) return false;
+  size_t count = pass->table.count;
+  pass->verdicts = calloc(count + 1, sizeof *pass->verdicts);
+  pass->path = calloc(count + 1, sizeof *pass->path);
+  bool able = pass->verdicts && pass->path;
+  for (size_t i = 0; able && i < count; i++)
+    if (pass->verdicts[i].judgement == UNJUDGED) judge_with_ancestors(pass, i);
+  free(pass->verdicts);
+  free(pass->path);
+  process_table_free(&pass->table);
+  return able;
+}
+
+static void hold_keeper(struct run *run)
+{
+  if (run->keeper) kill(run->keeper, SIGSTOP);
+  run->doom.released = false;
+}
+
+static void advance(struct run *run, int64_t now)
+{
+  struct doom *doom = &run->doom;
+  if (doom->live_seen) {
+    doom->clean_passes = 0;
+    hold_keeper(run);
+    return;
+  }
+  if (++doom->clean_passes < CLEAN_PASSES || !run->keeper) return;
+  if (!doom->released) {
+    doom->released = true;
+    doom->released_at_ms = now;
+    kill(run->keeper, SIGCONT);
+  } else if (now - doom->released_at_ms > KEEPER_PATIENCE_MS) kill(run->keeper, SIGKILL);
+}
+
+static bool is_doomed(const struct run *run)
+{
+  return run->doom.wanted && run->keeper;
+}
+
+static bool has_work(const struct warden *warden)
+{
+  bool work = warden->strays;
+  for (size_t i = 0; i < warden->run_count; i++) work = work || is_doomed(warden->runs[i]);
+  return work;
+}
+
+static void schedule(struct warden *warden, int64_t pause_ms)
+{
+  warden->pass_pause_ms = pause_ms;
+  warden->next_pass_ms = now_ms() + pause_ms;
+}
+
+void kill_run(struct warden *warden, struct run *run)
+{
+  run->doom.answers_owed++;
+  if (run->doom.wanted) return;
+  run->doom.wanted = true;
+  hold_keeper(run);
+  if (run->keeper) schedule(warden, 0);
+}
+
+void kill_strays(struct warden *warden)
+{
+  warden->strays = true;
+  warden->stray_clean_passes = 0;
+  schedule(warden, 0);
+}
+
+void kill_tick(struct warden *warden)
+{
+  if (!warden->next_pass_ms || now_ms() < warden->next_pass_ms) return;
+  for (size_t i = 0; i < warden->run_count; i++) warden->runs[i]->doom.live_seen = 0;
+  struct pass pass = { .warden = warden, .self = getpid() };
+  if (make_pass(&pass)) {
+    for (size_t i = 0; i < warden->run_count; i++)
+      if (is_doomed(warden->runs[i])) advance(warden->runs[i], now_ms());
+    warden->stray_clean_passes = pass.strays_seen ? 0 : warden->stray_clean_passes + 1;
+    if (warden->stray_clean_passes >= CLEAN_PASSES) warden->strays = false;
+  }
+  int64_t longer = warden->pass_pause_ms ? warden->pass_pause_ms * 2 : FIRST_PAUSE_MS;
+  if (has_work(warden)) schedule(warden, longer < LONGEST_PAUSE_MS ? longer : LONGEST_PAUSE_MS);
+  else warden->next_pass_ms = 0;
+}
+
+int kill_wait_ms(const struct warden *warden)
+{
+  if (!warden->next_pass_ms) return -1;
+  int64_t wait = warden->next_pass_ms - now_ms();
+  return wait < 0 ? 0 : (int)wait;
+}
+
+void kill_all_descendants(struct warden *warden)
+{
+  /* Nothing is reaped before the passes are clean, for the same reason for which a keeper is stopped. */
+  for (int clean = 0; clean < CLEAN_PASSES;) {
+    struct pass pass = { .warden = warden, .self = getpid(), .everything = true };
+    clean = make_pass(&pass) && !pass.strays_seen ? clean + 1 : 0;
+    usleep(1000);
+  }
+  while (waitpid(-1, NULL, WNOHANG | __WALL) > 0) { }
+}

@@ -1,0 +1,105 @@
+/* The warden: first process of a cell. See PROTOCOL.md for what it is told and what it answers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "arguments.h"
+#include "caps.h"
+#include "die.h"
+#include "fds.h"
+#include "kill.h"
+#include "mux.h"
+#include "self-filter.h"
+#include "setup.h"
+
+enum { FILES_MOST = 8192 };
+
+/* What the warden uses (ids, kill, bounding sets), and what an in-cell root may be given; of these it keeps those it was given. */
+static const uint64_t KEPT = CAPS_BIT(CAP_CHOWN) | CAPS_BIT(CAP_DAC_OVERRIDE) | CAPS_BIT(CAP_FOWNER) | CAPS_BIT(CAP_FSETID) | CAPS_BIT(CAP_KILL)
+  | CAPS_BIT(CAP_SETGID) | CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETPCAP) | CAPS_BIT(CAP_NET_BIND_SERVICE) | CAPS_BIT(CAP_NET_RAW)
+  | CAPS_BIT(CAP_SYS_CHROOT) | CAPS_BIT(CAP_MKNOD) | CAPS_BIT(CAP_AUDIT_WRITE) | CAPS_BIT(CAP_SETFCAP);
+
+static void settle_descriptors(struct warden *warden, const struct arguments *arguments)
+{
+  if (fcntl(0, F_GETFD) < 0 || fcntl(1, F_GETFD) < 0) die("find", "the channel");
+  if (fcntl(2, F_GETFD) < 0 && open("/dev/null", O_WRONLY) < 0) die("open", "/dev/null");
+  struct fds_kept kept = { 0 };
+  for (size_t i = 0; i < arguments->join_count; i++) {
+    if (fcntl(arguments->joins[i], F_SETFD, FD_CLOEXEC) < 0) die("find", "a descriptor to join");
+    kept.fds[kept.count++] = warden->joins[i] = arguments->joins[i];
+  }
+  warden->join_count = arguments->join_count;
+  if (fds_close_all_but(&kept) < 0) die("close", "descriptors");
+  if (fds_set_nonblocking(0) < 0 || fds_set_nonblocking(1) < 0) die("set non-blocking", "the channel");
+}
+
+/* Room for four descriptors of each run; bounded, because kernels without close_range close every number below it. */
+static void raise_files(struct warden *warden)
+{
+  if (getrlimit(RLIMIT_NOFILE, &warden->files) < 0) die("read", "rlimit of files");
+  struct rlimit limit = { .rlim_cur = warden->files.rlim_max < FILES_MOST ? warden->files.rlim_max : FILES_MOST, .rlim_max = warden->files.rlim_max };
+  if (setrlimit(RLIMIT_NOFILE, &limit) < 0) die("set", "rlimit of files");
+}
+
+static void watch_signals(struct warden *warden)
+{
+  sigset_t watched;
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGCHLD);
+  /* Only outside a cell: there a guest of the same id could otherwise end it, and pid 1 ignores what it has no use for. */
+  if (warden->subreaper) sigaddset(&watched, SIGTERM);
+  struct sigaction quiet = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP }, ignore = { .sa_handler = SIG_IGN };
+  sigaction(SIGCHLD, &quiet, NULL);
+  /* A terminal's signals go to its whole group; the engine decides what they mean. */
+  for (const int *number = (const int[]){ SIGPIPE, SIGINT, SIGHUP, SIGQUIT, 0 }; *number; number++) sigaction(*number, &ignore, NULL);
+  if (sigprocmask(SIG_SETMASK, &watched, NULL) < 0) die("block", "signals");
+  warden->signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (warden->signals < 0) die("watch", "signals");
+}
+
+static void drop_what_is_not_used(void)
+{
+  uint64_t permitted;
+  if (caps_permitted(&permitted) < 0) die("read", "capabilities");
+  if (caps_clear_ambient() < 0) die("clear", "ambient capabilities");
+  if (permitted & CAPS_BIT(CAP_SETPCAP) && caps_bound(KEPT) < 0) die("drop", "capabilities from the bounding set");
+  if (caps_set(permitted & KEPT) < 0) die("drop", "capabilities");
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) die("set", "no_new_privs");
+  if (self_filter_load() < 0) die("load", "the warden's filter");
+}
+
+static void take_office(struct warden *warden)
+{
+  errno = EINVAL;
+  if (warden->subreaper ? prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 : getpid() != 1) die("become", warden->subreaper ? "subreaper" : "pid 1");
+  prctl(PR_SET_NAME, "warden");
+  if (prctl(PR_SET_DUMPABLE, 0) < 0) die("become", "undumpable");
+  if (!warden->subreaper) drop_what_is_not_used();
+}
+
+int main(int argc, char **argv, char **envp)
+{
+  (void)argc;
+  struct arguments *arguments = calloc(1, sizeof *arguments);
+  struct warden *warden = calloc(1, sizeof *warden);
+  if (!arguments || !warden) die("allocate", "the warden");
+  arguments_parse(arguments, argv);
+  warden->subreaper = arguments->subreaper;
+  setup_mounts(arguments);
+  settle_descriptors(warden, arguments);
+  arguments_wipe(argv, envp);
+  free(arguments);
+  raise_files(warden);
+  watch_signals(warden);
+  take_office(warden);
+  mux_serve(warden);
+  if (warden->subreaper) kill_all_descendants(warden);
+  errno = EPROTO;
+  if (warden->fatal) die("obey the engine:", warden->fatal);
+  return 0;
+}

@@ -1,0 +1,152 @@
+/*
+ * The loop builds its list of descriptors anew each time from what each run wants now, so that no interest can go stale: a pipe without credit,
+ * or while the channel is behind, is simply not in the list. Nothing in it waits but the poll itself.
+ */
+#include "mux.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "die.h"
+#include "engine.h"
+#include "feed.h"
+#include "kill.h"
+#include "runs.h"
+#include "tap.h"
+#include "wire.h"
+
+enum { SLOTS_MOST = 3 + 4 * WARDEN_RUNS_MOST, FAREWELL_MS = 1000 };
+
+enum source { FROM_ENGINE, TO_ENGINE, FROM_SIGNALS, FROM_KEEPER, FROM_STDOUT, FROM_STDERR, TO_STDIN };
+
+struct slot {
+  enum source source;
+  struct run *run;
+};
+
+struct slots {
+  struct pollfd polls[SLOTS_MOST];
+  struct slot meanings[SLOTS_MOST];
+  size_t count;
+};
+
+static void want(struct slots *slots, struct pollfd poll, struct slot slot)
+{
+  if (poll.fd < 0) return;
+  slots->polls[slots->count] = poll;
+  slots->meanings[slots->count++] = slot;
+}
+
+static void gather(struct slots *slots, const struct warden *warden)
+{
+  slots->count = 0;
+  want(slots, (struct pollfd){ .fd = warden->signals, .events = POLLIN }, (struct slot){ FROM_SIGNALS, NULL });
+  if (queue_length(&warden->queue)) want(slots, (struct pollfd){ .fd = 1, .events = POLLOUT }, (struct slot){ TO_ENGINE, NULL });
+  for (size_t i = 0; i < warden->run_count; i++) {
+    struct run *run = warden->runs[i];
+    want(slots, (struct pollfd){ .fd = run->link, .events = POLLIN }, (struct slot){ FROM_KEEPER, run });
+    want(slots, (struct pollfd){ .fd = run->feed.fd, .events = run->feed.length ? POLLOUT : 0 }, (struct slot){ TO_STDIN, run });
+    for (int tap = 0; tap < 2; tap++)
+      if (tap_is_open(warden, &run->taps[tap]))
+        want(slots, (struct pollfd){ .fd = run->taps[tap].fd, .events = POLLIN }, (struct slot){ tap ? FROM_STDERR : FROM_STDOUT, run });
+  }
+  /* Last, so that a run that a frame brings to its end has already been served in this round. */
+  if (engine_is_heard(warden)) want(slots, (struct pollfd){ .fd = 0, .events = POLLIN }, (struct slot){ FROM_ENGINE, NULL });
+}
+
+static void hear_signals(struct warden *warden)
+{
+  struct signalfd_siginfo signals[16];
+  ssize_t got;
+  while ((got = read(warden->signals, signals, sizeof signals)) > 0)
+    for (size_t i = 0; i < (size_t)got / sizeof *signals; i++)
+      if (signals[i].ssi_signo == SIGTERM) warden->ending = true;
+  runs_reap(warden);
+}
+
+static void push_channel(struct warden *warden)
+{
+  if (queue_flush(&warden->queue, 1) < 0) warden->ending = true;
+}
+
+static void serve_slot(struct warden *warden, const struct slot *slot)
+{
+  switch (slot->source) {
+  case FROM_ENGINE: engine_hear(warden); break;
+  case TO_ENGINE: push_channel(warden); break;
+  case FROM_SIGNALS: hear_signals(warden); break;
+  case FROM_KEEPER: runs_hear(warden, slot->run); break;
+  case FROM_STDOUT: tap_read(warden, slot->run, 1); break;
+  case FROM_STDERR: tap_read(warden, slot->run, 2); break;
+  case TO_STDIN:
+    if (slot->run->feed.fd >= 0 && slot->run->feed.length) feed_pump(warden, slot->run);
+    else feed_close(warden, slot->run); /* only an error wakes an idle pipe: the program has closed its end */
+    break;
+  }
+}
+
+/* Work that no descriptor will announce: frames that had to wait for room, and the rest of a pipe whose program has exited. */
+static bool is_restless(const struct warden *warden)
+{
+  bool restless = engine_has_work(warden);
+  for (size_t i = 0; i < warden->run_count; i++)
+    for (int tap = 0; tap < 2; tap++)
+      restless = restless || (warden->runs[i]->taps[tap].draining && tap_is_open(warden, &warden->runs[i]->taps[tap]));
+  return restless;
+}
+
+static void serve_round(struct warden *warden, struct slots *slots)
+{
+  gather(slots, warden);
+  int ready = poll(slots->polls, slots->count, is_restless(warden) ? 0 : kill_wait_ms(warden));
+  if (ready < 0 && errno != EINTR) die("poll", "the channel");
+  for (size_t i = 0; ready > 0 && i < slots->count; i++)
+    if (slots->polls[i].revents) serve_slot(warden, &slots->meanings[i]);
+  engine_work(warden);
+  kill_tick(warden);
+  runs_settle(warden);
+  push_channel(warden);
+}
+
+static void hello(struct warden *warden)
+{
+  uint8_t payload[8];
+  wire_put_u32(payload, FRAME_VERSION);
+  wire_put_u32(payload + 4, FRAME_WINDOW);
+  queue_frame(&warden->queue, &(struct frame){ .type = FRAME_HELLO, .length = sizeof payload, .payload = payload });
+}
+
+static int64_t now_ms(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* An engine that does not read for a while loses the explanation, not the ending. */
+static void bid_farewell(struct warden *warden)
+{
+  queue_frame(&warden->queue, &(struct frame){ .type = FRAME_FATAL, .length = (uint32_t)strlen(warden->fatal), .payload = (const uint8_t *)warden->fatal });
+  for (int64_t left, until = now_ms() + FAREWELL_MS; queue_length(&warden->queue) && (left = until - now_ms()) > 0;) {
+    struct pollfd channel = { .fd = 1, .events = POLLOUT };
+    if (poll(&channel, 1, (int)left) < 0 && errno != EINTR) return;
+    if (queue_flush(&warden->queue, 1) < 0) return;
+  }
+}
+
+void mux_serve(struct warden *warden)
+{
+  struct slots *slots = calloc(1, sizeof *slots);
+  if (!slots) die("allocate", "the poll list");
+  hello(warden);
+  push_channel(warden);
+  while (!warden->ending && !warden->fatal) serve_round(warden, slots);
+  if (warden->fatal) bid_farewell(warden);
+  free(slots);
+}

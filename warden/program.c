@@ -1,0 +1,167 @@
+/* From a fork of the keeper to the guest's program: every step that makes it less than the warden, in the one order that works. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "caps.h"
+#include "fds.h"
+#include "keeper.h"
+#include "report.h"
+
+struct child {
+  const struct warden *warden;
+  const struct start *start;
+  int status;
+};
+
+static _Noreturn void fail_at(const struct child *child, struct failure *failure)
+{
+  ssize_t ignored = write(child->status, failure, sizeof *failure);
+  (void)ignored;
+  _exit(127);
+}
+
+static _Noreturn void fail(const struct child *child, const char *verb, const char *object)
+{
+  struct failure failure = { .stage = STAGE_SET_UP };
+  failure_note(&failure, verb, object);
+  fail_at(child, &failure);
+}
+
+static void join_groups(const struct child *child)
+{
+  for (size_t i = 0; i < child->warden->join_count; i++)
+    if (write(child->warden->joins[i], "0", 1) < 0) fail(child, "join", "cgroup");
+}
+
+static void reset_signals(void)
+{
+  struct sigaction action = { .sa_handler = SIG_DFL };
+  for (int number = 1; number <= 64; number++) sigaction(number, &action, NULL);
+}
+
+static void set_rlimits(const struct child *child)
+{
+  if (setrlimit(RLIMIT_NOFILE, &child->warden->files) < 0) fail(child, "set", "rlimit of files");
+  for (uint32_t i = 0; i < child->start->rlimit_count; i++) {
+    const struct start_rlimit *wanted = &child->start->rlimits[i];
+    struct rlimit limit = { .rlim_cur = wanted->soft, .rlim_max = wanted->hard };
+    if (setrlimit((__rlimit_resource_t)wanted->resource, &limit) < 0) fail(child, "set", "rlimit");
+  }
+}
+
+static void empty_groups(const struct child *child)
+{
+  if (getgroups(0, NULL) == 0 || setgroups(0, NULL) == 0) return;
+  /* With a single mapped id the kernel forbids setgroups to everyone; the program is then what the warden's user is anyway. */
+  bool same_ids = child->start->uid == getuid() && child->start->gid == getgid();
+  if (errno != EPERM || !same_ids) fail(child, "empty", "supplementary groups");
+}
+
+static void take_ids(const struct child *child)
+{
+  uint32_t uid = child->start->uid, gid = child->start->gid;
+  empty_groups(child);
+  if (prctl(PR_SET_KEEPCAPS, child->start->capabilities != 0) < 0) fail(child, "keep", "capabilities");
+  if (getgid() != gid || getegid() != gid)
+    if (setresgid(gid, gid, gid) < 0) fail(child, "set", "group id");
+  if (getuid() != uid || geteuid() != uid)
+    if (setresuid(uid, uid, uid) < 0) fail(child, "set", "user id");
+  if (prctl(PR_SET_KEEPCAPS, 0) < 0) fail(child, "keep", "capabilities");
+}
+
+static void bound_capabilities(const struct child *child)
+{
+  if (caps_bound(child->start->capabilities) == 0) return;
+  /* Without a cell around it an ordinary user's warden cannot do this, and no_new_privs keeps the bounding set from mattering. */
+  if (errno != EPERM || !child->warden->subreaper) fail(child, "drop", "capabilities from the bounding set");
+}
+
+static void drop_privileges(const struct child *child)
+{
+  if (caps_clear_ambient() < 0) fail(child, "clear", "ambient capabilities");
+  bound_capabilities(child);
+  take_ids(child);
+  if (caps_set(child->start->capabilities) < 0) fail(child, "set", "capabilities");
+  /* After the ids: changing them clears it. */
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail(child, "set", "no_new_privs");
+}
+
+static void load_filter(const struct child *child)
+{
+  if (!child->warden->filter_length) return;
+  struct sock_fprog program = { .len = (unsigned short)child->warden->filter_length, .filter = child->warden->filter };
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0) fail(child, "load", "seccomp filter");
+}
+
+static const char *value_of(char **envp, const char *name)
+{
+  size_t length = strlen(name);
+  for (; *envp; envp++)
+    if (!strncmp(*envp, name, length) && (*envp)[length] == '=') return *envp + length + 1;
+  return NULL;
+}
+
+/* Tries `folder/name` for each folder of PATH; leaves the errno that tells most: one that forbids beats one that lacks. */
+static void exec_along(const char *path, const struct start *start)
+{
+  char file[8192];
+  int told = ENOENT;
+  for (const char *at = path; at;) {
+    size_t length = strcspn(at, ":");
+    const char *name = start->argv[0];
+    if (length + 1 + strlen(name) + 1 <= sizeof file) {
+      memcpy(file, at, length);
+      file[length] = '/';
+      strcpy(file + length + (length ? 1 : 0), name);
+      execve(file, start->argv, start->envp);
+      if (errno != ENOENT && errno != ENOTDIR) told = errno;
+      if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) break;
+    }
+    at = at[length] ? at + length + 1 : NULL;
+  }
+  errno = told;
+}
+
+static void execute(const struct start *start)
+{
+  const char *path = value_of(start->envp, "PATH");
+  if (strchr(start->argv[0], '/')) execve(start->argv[0], start->argv, start->envp);
+  else if (start->argv[0][0] && path) exec_along(path, start);
+  else errno = ENOENT;
+}
+
+_Noreturn void become_program(const struct plan *plan, int status)
+{
+  const struct child child = { .warden = plan->warden, .start = plan->start, .status = status };
+  if (setsid() < 0) fail(&child, "make", "session");
+  umask(022);
+  join_groups(&child);
+  reset_signals();
+  struct fds_kept kept = { .fds = { status }, .count = 1 };
+  if (fds_close_all_but(&kept) < 0) fail(&child, "close", "descriptors");
+  set_rlimits(&child);
+  drop_privileges(&child);
+  if (chdir(plan->start->cwd) < 0) {
+    struct failure failure = { .stage = STAGE_CWD };
+    failure_note(&failure, "enter", plan->start->cwd);
+    fail_at(&child, &failure);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  load_filter(&child);
+  execute(plan->start);
+  struct failure failure = { .stage = STAGE_EXEC };
+  failure_note(&failure, "execute", plan->start->argv[0]);
+  fail_at(&child, &failure);
+}

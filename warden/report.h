@@ -1,0 +1,27 @@
+/* What a keeper tells the warden, one datagram each, and what a program that could not start tells its keeper. */
+#ifndef GLOVEBOX_REPORT_H
+#define GLOVEBOX_REPORT_H
+
+#include <stdint.h>
+
+#include "run.h"
+
+enum report_kind { REPORT_STARTED = 1, REPORT_FAILED = 2, REPORT_EXITED = 3 };
+enum failure_stage { STAGE_CWD = 1, STAGE_EXEC = 2, STAGE_SET_UP = 3 };
+
+struct failure {
+  uint32_t stage, error;
+  char text[200];
+};
+
+struct report {
+  uint32_t kind;
+  int32_t pid;
+  struct failure failure;
+  struct ending ending;
+};
+
+/* Fills in errno and `verb object`. */
+void failure_note(struct failure *failure, const char *verb, const char *object);
+
+#endif

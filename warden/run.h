@@ -1,0 +1,57 @@
+/* What the warden knows of one run: one keeper, one program, three pipes. */
+#ifndef GLOVEBOX_RUN_H
+#define GLOVEBOX_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* One of the program's output pipes. */
+struct tap {
+  int fd; /* -1: the stream has ended */
+  uint32_t credit;
+  bool draining;    /* the program has exited: only `remaining` more bytes are its own */
+  size_t remaining;
+};
+
+/* The program's input pipe and what waits to go in. */
+struct feed {
+  int fd;         /* -1: closed, or never fed */
+  uint8_t *bytes; /* a ring of one window, there only while it holds something */
+  size_t head, length;
+  uint32_t credit; /* what the engine may still send */
+  bool ending;     /* close once empty */
+};
+
+struct ending {
+  uint32_t kind, code;
+  uint64_t user_us, system_us, peak_bytes;
+};
+
+enum run_phase { RUN_STARTING, RUN_STARTED, RUN_EXITED, RUN_OVER };
+
+/* Where a kill stands; see kill.c. */
+struct doom {
+  bool wanted;
+  bool released; /* no process was left, so the keeper was let go on to reap and end */
+  unsigned clean_passes;
+  unsigned live_seen;
+  int64_t released_at_ms;
+  uint32_t answers_owed;
+};
+
+struct run {
+  uint32_t id;
+  enum run_phase phase;
+  pid_t keeper; /* 0 once reaped: until then its number cannot mean another process */
+  int link;     /* datagrams from the keeper; -1 once the keeper is reaped */
+  pid_t program;
+  struct tap taps[2];
+  struct feed feed;
+  struct ending ending;
+  struct doom doom;
+  bool orphaned; /* its keeper died before its processes: they are swept up at the warden */
+};
+
+#endif

@@ -1,0 +1,140 @@
+#include "runs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "feed.h"
+#include "kill.h"
+#include "report.h"
+#include "spawn.h"
+#include "tap.h"
+#include "wire.h"
+
+enum { ENDING_LOST = 2 };
+
+struct run *runs_find(const struct warden *warden, uint32_t id)
+{
+  for (size_t i = 0; i < warden->run_count; i++)
+    if (warden->runs[i]->id == id) return warden->runs[i];
+  return NULL;
+}
+
+static void begin_exit(struct warden *warden, struct run *run, const struct ending *ending)
+{
+  run->ending = *ending;
+  run->phase = RUN_EXITED;
+  feed_close(warden, run);
+  for (int i = 0; i < 2; i++) tap_drain(&run->taps[i]);
+}
+
+static void fail_start(struct warden *warden, struct run *run, const struct failure *failure)
+{
+  spawn_refuse(warden, run->id, failure);
+  run->phase = RUN_OVER;
+  feed_close(warden, run);
+  for (int i = 0; i < 2; i++) {
+    if (run->taps[i].fd >= 0) close(run->taps[i].fd);
+    run->taps[i].fd = -1;
+  }
+}
+
+static void take_report(struct warden *warden, struct run *run, const struct report *report)
+{
+  uint8_t pid[4];
+  if (report->kind == REPORT_STARTED && run->phase == RUN_STARTING) {
+    run->program = report->pid;
+    run->phase = RUN_STARTED;
+    wire_put_u32(pid, (uint32_t)report->pid);
+    queue_frame(&warden->queue, &(struct frame){ .type = FRAME_STARTED, .run = run->id, .length = sizeof pid, .payload = pid });
+  } else if (report->kind == REPORT_FAILED && run->phase == RUN_STARTING) fail_start(warden, run, &report->failure);
+  else if (report->kind == REPORT_EXITED && run->phase == RUN_STARTED) {
+    begin_exit(warden, run, &report->ending);
+    /* From here on nothing signals the program, so its keeper may let the number go. */
+    send(run->link, "", 1, MSG_NOSIGNAL);
+  }
+}
+
+void runs_hear(struct warden *warden, struct run *run)
+{
+  struct report report;
+  ssize_t got;
+  while (run->link >= 0) {
+    got = recv(run->link, &report, sizeof report, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got != (ssize_t)sizeof report) {
+      close(run->link);
+      run->link = -1;
+    } else take_report(warden, run, &report);
+  }
+}
+
+static void lose(struct warden *warden, struct run *run)
+{
+  run->orphaned = true;
+  kill_strays(warden);
+  if (run->phase == RUN_STARTED) begin_exit(warden, run, &(struct ending){ .kind = ENDING_LOST });
+  if (run->phase == RUN_STARTING)
+    fail_start(warden, run, &(struct failure){ .stage = STAGE_SET_UP, .error = ECHILD, .text = "keep the program" });
+}
+
+void runs_reap(struct warden *warden)
+{
+  for (;;) {
+    int status;
+    pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
+    if (pid < 0 && errno == EINTR) continue;
+    if (pid <= 0) return;
+    for (size_t i = 0; i < warden->run_count; i++) {
+      struct run *run = warden->runs[i];
+      if (run->keeper != pid) continue;
+      run->keeper = 0;
+      runs_hear(warden, run);
+      if (run->link >= 0) close(run->link);
+      run->link = -1;
+      bool finished = run->phase == RUN_EXITED || run->phase == RUN_OVER;
+      if (!finished || !WIFEXITED(status) || WEXITSTATUS(status)) lose(warden, run);
+    }
+  }
+}
+
+static void say_exited(struct warden *warden, struct run *run)
+{
+  uint8_t payload[32];
+  wire_put_u32(payload, run->ending.kind);
+  wire_put_u32(payload + 4, run->ending.code);
+  wire_put_u64(payload + 8, run->ending.user_us);
+  wire_put_u64(payload + 16, run->ending.system_us);
+  wire_put_u64(payload + 24, run->ending.peak_bytes);
+  queue_frame(&warden->queue, &(struct frame){ .type = FRAME_EXITED, .run = run->id, .length = sizeof payload, .payload = payload });
+  run->phase = RUN_OVER;
+}
+
+/* True when nothing is left of the run, neither a process nor a word. */
+static bool settle(struct warden *warden, struct run *run)
+{
+  for (int stream = 1; run->phase == RUN_EXITED && stream <= 2; stream++)
+    while (tap_is_open(warden, &run->taps[stream - 1])) tap_read(warden, run, stream);
+  if (run->phase == RUN_EXITED && run->taps[0].fd < 0 && run->taps[1].fd < 0) say_exited(warden, run);
+  bool gone = !run->keeper && (!run->orphaned || !warden->strays);
+  for (; gone && run->doom.answers_owed; run->doom.answers_owed--)
+    queue_frame(&warden->queue, &(struct frame){ .type = FRAME_GONE, .run = run->id });
+  return gone && run->phase == RUN_OVER;
+}
+
+void runs_settle(struct warden *warden)
+{
+  for (size_t i = 0; i < warden->run_count;) {
+    struct run *run = warden->runs[i];
+    if (!settle(warden, run)) {
+      i++;
+      continue;
+    }
+    feed_close(warden, run);
+    free(run);
+    warden->runs[i] = warden->runs[--warden->run_count];
+  }
+}

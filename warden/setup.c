@@ -1,0 +1,106 @@
+#include "setup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "die.h"
+
+#ifndef SYS_open_tree
+#define SYS_open_tree 428
+#endif
+#ifndef SYS_move_mount
+#define SYS_move_mount 429
+#endif
+
+enum { CLONE_TREE = 1, FROM_EMPTY_PATH = 4 };
+
+static int clone_folder(int disk, const struct writable *writable, int index)
+{
+  char name[16];
+  snprintf(name, sizeof name, "%d", index);
+  if (mkdirat(disk, name, 0700) < 0) die("make folder for", writable->path);
+  bool owned = writable->uid == geteuid() && writable->gid == getegid();
+  if (!owned && fchownat(disk, name, writable->uid, writable->gid, AT_SYMLINK_NOFOLLOW) < 0) die("give away", writable->path);
+  /* By descriptor: once given away the folder could not be opened, and its mode must survive the change of owner. */
+  int tree = (int)syscall(SYS_open_tree, disk, name, CLONE_TREE | O_CLOEXEC);
+  if (tree < 0) die("clone mount for", writable->path);
+  if (fchmodat(disk, name, writable->mode, 0) < 0) die("set mode of", writable->path);
+  return tree;
+}
+
+/*
+ * One tmpfs carries every writable folder, so that they share its budget. It needs a place only until each folder has become a mount
+ * of its own; the first of the paths lends it.
+ */
+static void mount_disk(const struct arguments *arguments)
+{
+  if (!arguments->disk_bytes) return;
+  const char *stage = arguments->writables[0].path;
+  char options[128];
+  snprintf(options, sizeof options, "size=%s,nr_inodes=%s,mode=0755", arguments->disk_bytes, arguments->disk_inodes);
+  if (mount("tmpfs", stage, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0) die("mount disk at", stage);
+  int disk = open(stage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (disk < 0) die("open", stage);
+  int trees[ARGUMENTS_PATHS_MOST];
+  for (size_t i = 0; i < arguments->writable_count; i++) trees[i] = clone_folder(disk, &arguments->writables[i], (int)i);
+  close(disk);
+  if (umount2(stage, MNT_DETACH) < 0) die("unmount", stage);
+  for (size_t i = 0; i < arguments->writable_count; i++) {
+    const char *path = arguments->writables[i].path;
+    if (syscall(SYS_move_mount, trees[i], "", AT_FDCWD, path, FROM_EMPTY_PATH) < 0) die("mount writable", path);
+    close(trees[i]);
+  }
+}
+
+static void mask(const char *path)
+{
+  struct stat entry;
+  if (stat(path, &entry) < 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return;
+    die("look at", path);
+  }
+  const unsigned long closed = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  int result = S_ISDIR(entry.st_mode) ? mount("tmpfs", path, "tmpfs", closed, "size=4096,nr_inodes=1,mode=0555") : mount("/dev/null", path, NULL, MS_BIND, NULL);
+  if (result < 0) die("mask", path);
+}
+
+/* Whatever the mount is not allowed to do already must be said again, or the kernel refuses: such flags are locked in a user namespace. */
+static unsigned long flags_of(const char *path)
+{
+  struct statvfs mounted;
+  if (statvfs(path, &mounted) < 0) die("look at mount", path);
+  unsigned long flags = 0;
+  if (mounted.f_flag & ST_NOSUID) flags |= MS_NOSUID;
+  if (mounted.f_flag & ST_NODEV) flags |= MS_NODEV;
+  if (mounted.f_flag & ST_NOEXEC) flags |= MS_NOEXEC;
+  if (mounted.f_flag & ST_NODIRATIME) flags |= MS_NODIRATIME;
+  if (mounted.f_flag & ST_NOATIME) flags |= MS_NOATIME;
+  else flags |= mounted.f_flag & ST_RELATIME ? MS_RELATIME : MS_STRICTATIME;
+  return flags;
+}
+
+/* A path that is no mount of its own is bound onto itself first, so that it alone becomes read-only. */
+static void make_readonly(const char *path)
+{
+  struct stat entry;
+  if (stat(path, &entry) < 0 && (errno == ENOENT || errno == ENOTDIR)) return;
+  unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | flags_of(path);
+  if (mount(NULL, path, NULL, flags, NULL) == 0) return;
+  if (errno != EINVAL || mount(path, path, NULL, MS_BIND, NULL) < 0 || mount(NULL, path, NULL, flags, NULL) < 0) die("make read-only", path);
+}
+
+void setup_mounts(const struct arguments *arguments)
+{
+  mount_disk(arguments);
+  if (arguments->pts && mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620") < 0) die("mount devpts at", "/dev/pts");
+  for (size_t i = 0; i < arguments->masks.count; i++) mask(arguments->masks.list[i]);
+  for (size_t i = 0; i < arguments->readonlys.count; i++) make_readonly(arguments->readonlys.list[i]);
+  for (size_t i = 0; i < arguments->detaches.count; i++)
+    if (umount2(arguments->detaches.list[i], MNT_DETACH) < 0) die("detach", arguments->detaches.list[i]);
+}

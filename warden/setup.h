@@ -1,0 +1,10 @@
+/* The mounts that are made from inside the cell, before anything of the guest's runs. */
+#ifndef GLOVEBOX_SETUP_H
+#define GLOVEBOX_SETUP_H
+
+#include "arguments.h"
+
+/* Carries them out in the order of PROTOCOL.md's table; dies at the first that fails. */
+void setup_mounts(const struct arguments *arguments);
+
+#endif

@@ -1,0 +1,135 @@
+#include "start.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire.h"
+
+struct cursor {
+  const uint8_t *at;
+  size_t left;
+  const char *why;
+};
+
+struct strings {
+  char **list;
+  char *text; /* where the next copy goes */
+};
+
+static const uint8_t *take(struct cursor *cursor, size_t length)
+{
+  if (cursor->why) return NULL;
+  if (cursor->left < length) {
+    cursor->why = "START is cut short";
+    return NULL;
+  }
+  const uint8_t *at = cursor->at;
+  cursor->at += length;
+  cursor->left -= length;
+  return at;
+}
+
+static uint32_t take_u32(struct cursor *cursor)
+{
+  const uint8_t *at = take(cursor, 4);
+  return at ? wire_u32(at) : 0;
+}
+
+static uint64_t take_u64(struct cursor *cursor)
+{
+  const uint8_t *at = take(cursor, 8);
+  return at ? wire_u64(at) : 0;
+}
+
+static char *take_string(struct cursor *cursor, struct strings *strings)
+{
+  uint32_t length = take_u32(cursor);
+  if (length > START_STRING_MOST) {
+    cursor->why = "START has too long a string";
+    return NULL;
+  }
+  const uint8_t *at = take(cursor, length);
+  if (!at) return NULL;
+  if (memchr(at, 0, length)) {
+    cursor->why = "START has a NUL in a string";
+    return NULL;
+  }
+  char *copy = strings->text;
+  memcpy(copy, at, length);
+  copy[length] = 0;
+  strings->text += length + 1;
+  return copy;
+}
+
+static char **take_list(struct cursor *cursor, struct strings *strings)
+{
+  uint32_t count = take_u32(cursor);
+  if (count > START_STRINGS_MOST) cursor->why = "START has too many strings";
+  if (cursor->why) return NULL;
+  char **list = strings->list;
+  for (uint32_t i = 0; i < count && !cursor->why; i++) list[i] = take_string(cursor, strings);
+  if (cursor->why) return NULL;
+  list[count] = NULL;
+  strings->list += count + 1;
+  return list;
+}
+
+static void take_rlimits(struct cursor *cursor, struct start *start)
+{
+  start->rlimit_count = take_u32(cursor);
+  if (start->rlimit_count > START_RLIMITS_MOST) cursor->why = "START has too many rlimits";
+  for (uint32_t i = 0; i < start->rlimit_count && !cursor->why; i++) {
+    start->rlimits[i].resource = take_u32(cursor);
+    start->rlimits[i].soft = take_u64(cursor);
+    start->rlimits[i].hard = take_u64(cursor);
+  }
+}
+
+static const char *fault_in(const struct start *start)
+{
+  /* setresuid(-1) means "as it is", which would leave the warden's own id to the program. */
+  if (start->uid == UINT32_MAX || start->gid == UINT32_MAX) return "START has the id -1";
+  if (!start->argv[0]) return "START has no argument";
+  for (char **entry = start->envp; *entry; entry++) {
+    const char *equals = strchr(*entry, '=');
+    if (!equals || equals == *entry) return "START has an environment entry without a name";
+  }
+  return NULL;
+}
+
+static const char *take_all(struct cursor *cursor, struct start *start)
+{
+  struct strings strings = { .list = start->memory };
+  strings.text = (char *)(strings.list + 2 * (START_STRINGS_MOST + 1));
+  uint32_t flags = take_u32(cursor);
+  if (flags > 1) return "START has unknown flags";
+  start->stdin_fed = flags & 1;
+  start->uid = take_u32(cursor);
+  start->gid = take_u32(cursor);
+  start->capabilities = take_u64(cursor);
+  take_rlimits(cursor, start);
+  start->cwd = take_string(cursor, &strings);
+  start->argv = take_list(cursor, &strings);
+  start->envp = take_list(cursor, &strings);
+  if (cursor->why) return cursor->why;
+  if (cursor->left) return "START has bytes after its end";
+  return fault_in(start);
+}
+
+const char *start_parse(const uint8_t *bytes, size_t length, struct start *start)
+{
+  *start = (struct start){ 0 };
+  /* Each string costs at least the four bytes of its length on the wire and one NUL here, so the payload's size bounds the copies. */
+  start->memory = malloc(2 * (START_STRINGS_MOST + 1) * sizeof(char *) + length + 1);
+  if (!start->memory) return "no memory for START";
+  struct cursor cursor = { .at = bytes, .left = length };
+  const char *why = take_all(&cursor, start);
+  if (why) start_free(start);
+  return why;
+}
+
+void start_free(struct start *start)
+{
+  free(start->memory);
+  *start = (struct start){ 0 };
+}

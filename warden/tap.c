@@ -1,0 +1,55 @@
+#include "tap.h"
+
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+bool tap_is_open(const struct warden *warden, const struct tap *tap)
+{
+  if (tap->fd < 0) return false;
+  if (tap->draining && !tap->remaining) return true; /* only its end is still to be said, which costs no credit */
+  return tap->credit > 0 && queue_length(&warden->queue) < QUEUE_OUTPUT_PAUSE;
+}
+
+static void end(struct warden *warden, struct run *run, int stream)
+{
+  struct tap *tap = &run->taps[stream - 1];
+  close(tap->fd);
+  tap->fd = -1;
+  queue_frame(&warden->queue, &(struct frame){ .type = FRAME_OUTPUT, .stream = (uint8_t)stream, .run = run->id });
+}
+
+static size_t most_to_read(const struct tap *tap)
+{
+  size_t most = tap->credit < FRAME_CHUNK ? tap->credit : FRAME_CHUNK;
+  return tap->draining && tap->remaining < most ? tap->remaining : most;
+}
+
+void tap_read(struct warden *warden, struct run *run, int stream)
+{
+  struct tap *tap = &run->taps[stream - 1];
+  if (!tap_is_open(warden, tap)) return;
+  size_t most = most_to_read(tap);
+  uint8_t *at = queue_reserve(&warden->queue, FRAME_HEADER + most);
+  ssize_t got = most ? read(tap->fd, at + FRAME_HEADER, most) : 0;
+  if (got < 0 && errno == EINTR) return;
+  /* While draining, nothing to read means that another reader of the guest's own took it. */
+  if (got < 0 && errno == EAGAIN && !tap->draining) return;
+  if (got <= 0) {
+    end(warden, run, stream);
+    return;
+  }
+  struct frame frame = { .type = FRAME_OUTPUT, .stream = (uint8_t)stream, .run = run->id, .length = (uint32_t)got };
+  frame_put_header(at, &frame);
+  queue_commit(&warden->queue, FRAME_HEADER + (size_t)got);
+  tap->credit -= (uint32_t)got;
+  if (tap->draining) tap->remaining -= (size_t)got;
+}
+
+void tap_drain(struct tap *tap)
+{
+  int waiting = 0;
+  if (tap->fd < 0 || tap->draining) return;
+  tap->draining = true;
+  tap->remaining = ioctl(tap->fd, FIONREAD, &waiting) == 0 && waiting > 0 ? (size_t)waiting : 0;
+}

@@ -1,0 +1,44 @@
+/* The state of the one warden, owned by main and handed to every part. */
+#ifndef GLOVEBOX_WARDEN_H
+#define GLOVEBOX_WARDEN_H
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include "queue.h"
+#include "run.h"
+#include "used-ids.h"
+
+enum { WARDEN_RUNS_MOST = 1024, WARDEN_JOINS_MOST = 8 };
+
+struct inbox {
+  uint8_t *bytes;
+  size_t room, head, tail;
+};
+
+struct warden {
+  bool subreaper; /* not pid 1: no boundary */
+  int joins[WARDEN_JOINS_MOST];
+  size_t join_count;
+  struct rlimit files; /* RLIMIT_NOFILE as it was: programs get it back */
+  int signals;         /* signalfd */
+  struct inbox inbox;
+  struct queue queue;
+  bool configured, started_any;
+  struct sock_filter *filter;
+  size_t filter_length;
+  struct run *runs[WARDEN_RUNS_MOST];
+  size_t run_count;
+  struct used_ids used;
+  bool strays;               /* a keeper was lost: its processes come to the warden and must die */
+  unsigned stray_clean_passes;
+  int64_t next_pass_ms;      /* 0: no kill is under way */
+  int64_t pass_pause_ms;
+  bool ending;               /* the engine is gone or said CLOSE */
+  const char *fatal;         /* why the cell ends, when it is the engine's fault */
+};
+
+#endif
