@@ -8,16 +8,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void close_from(unsigned first, unsigned last)
+static void close_inherited(void)
 {
-    if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
+    if (syscall(SYS_close_range, 3U, ~0U, 0) == 0)
         return;
     if (errno != ENOSYS)
         fail("close", "inherited descriptors");
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         fail("read", "descriptor limit");
-    for (rlim_t fd = first; fd <= last && fd < limit.rlim_max; fd++)
+    for (rlim_t fd = 3; fd < limit.rlim_max; fd++)
         close((int)fd);
 }
 
@@ -37,22 +37,9 @@ void place_descriptor(int fd, int wanted)
     close(fd);
 }
 
-static void place_channel(int channel)
-{
-    if (dup2(channel, STDIN_FILENO) < 0 || dup2(channel, STDOUT_FILENO) < 0)
-        fail("place", "channel");
-    close(channel);
-}
-
 void arrange_descriptors(const struct options *options)
 {
-    if (options->channel < 0) {
-        close_from(3, ~0U);
-    } else {
-        close_from(3, (unsigned)options->channel - 1);
-        close_from((unsigned)options->channel + 1, ~0U);
-        place_channel(options->channel);
-    }
+    close_inherited();
     for (size_t i = 0; i < options->opens; i++) {
         int fd = open(options->open[i].path, O_WRONLY | O_CLOEXEC);
         if (fd < 0)

@@ -2,7 +2,6 @@
  * launcher [options] -- PROGRAM ARG…
  *
  *   --parent PID                   fail unless this is still our parent
- *   --channel FD                   becomes stdin and stdout of PROGRAM
  *   --join PATH                    a cgroup.procs to enter first; may be repeated
  *   --open FD PATH                 opened write-only for PROGRAM at this number; may be repeated
  *   --stage NAME SOURCE            bound to /tmp/NAME in a private mount namespace; may be repeated
@@ -76,8 +75,6 @@ static int take_option(struct options *options, const char *name, char **values,
         return -1;
     if (strcmp(name, "--parent") == 0)
         return options->parent = (pid_t)parse_number(values[0], 0x7fffffff), 1;
-    if (strcmp(name, "--channel") == 0)
-        return options->channel = parse_fd(values[0]), 1;
     if (strcmp(name, "--join") == 0)
         return options->join[next_index(&options->joins, MOST_JOINS, name)] = values[0], 1;
     if (strcmp(name, "--drop") == 0)
@@ -100,7 +97,6 @@ void parse_options(struct options *options, int argc, char **argv)
 {
     memset(options, 0, sizeof *options);
     options->self = getpid();
-    options->channel = -1;
     int at = 1;
     while (at < argc && strcmp(argv[at], "--") != 0) {
         int taken = take_option(options, argv[at], argv + at + 1, argc - at - 1);

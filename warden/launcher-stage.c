@@ -53,24 +53,49 @@ static void bind_source(int source, const struct stage_request *stage)
     close(source);
 }
 
-/* Nodes on one tmpfs instead of a bind for each: six mounts less for every cell. */
-static void make_devices(void)
+static void make_device_nodes(void)
 {
     static const struct {
         const char *path;
         unsigned major, minor;
     } devices[] = {
-        { "/tmp/dev/null", 1, 3 },    { "/tmp/dev/zero", 1, 5 },   { "/tmp/dev/full", 1, 7 },
-        { "/tmp/dev/random", 1, 8 },  { "/tmp/dev/urandom", 1, 9 }, { "/tmp/dev/tty", 5, 0 },
+        { "/tmp/dev/null", 1, 3 },   { "/tmp/dev/zero", 1, 5 },    { "/tmp/dev/full", 1, 7 },
+        { "/tmp/dev/random", 1, 8 }, { "/tmp/dev/urandom", 1, 9 }, { "/tmp/dev/tty", 5, 0 },
     };
-    if (mkdir("/tmp/dev", 0755) != 0)
-        fail("create", "/tmp/dev");
-    if (mount("tmpfs", "/tmp/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=16k,nr_inodes=32") != 0)
-        fail("mount", "/tmp/dev");
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         if (mknod(devices[i].path, S_IFCHR, makedev(devices[i].major, devices[i].minor)) != 0 || chmod(devices[i].path, 0666) != 0)
             fail("create", devices[i].path);
     }
+}
+
+static void make_device_links(void)
+{
+    static const struct {
+        const char *path;
+        const char *target;
+    } links[] = {
+        { "/tmp/dev/fd", "/proc/self/fd" },         { "/tmp/dev/stdin", "/proc/self/fd/0" },  { "/tmp/dev/stdout", "/proc/self/fd/1" },
+        { "/tmp/dev/stderr", "/proc/self/fd/2" }, { "/tmp/dev/ptmx", "pts/ptmx" },
+    };
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        if (symlink(links[i].target, links[i].path) != 0)
+            fail("create", links[i].path);
+    }
+}
+
+/* Nodes on one tmpfs instead of a bind for each: six mounts less for every cell. Nobody in the cell owns it. */
+static void make_devices(void)
+{
+    if (mkdir("/tmp/dev", 0755) != 0)
+        fail("create", "/tmp/dev");
+    if (mount("tmpfs", "/tmp/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=16k,nr_inodes=32") != 0)
+        fail("mount", "/tmp/dev");
+    make_device_nodes();
+    make_device_links();
+    if (mkdir("/tmp/dev/pts", 0755) != 0)
+        fail("create", "/tmp/dev/pts");
+    if (mkdir("/tmp/dev/shm", 0755) != 0)
+        fail("create", "/tmp/dev/shm");
 }
 
 void stage_sources(const struct options *options)

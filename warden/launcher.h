@@ -29,7 +29,6 @@ struct stage_request {
 struct options {
     pid_t self;
     pid_t parent;
-    int channel;
     size_t joins;
     const char *join[MOST_JOINS];
     size_t opens;
@@ -52,7 +51,7 @@ _Noreturn void fail(const char *verb, const char *object);
 
 void parse_options(struct options *options, int argc, char **argv);
 
-/* Closes all from 3 up but the channel, puts the channel at 0 and 1, opens what was asked for. */
+/* Closes all from 3 up, then opens what was asked for. */
 void arrange_descriptors(const struct options *options);
 /* Moves a descriptor of the launcher's own out of the way of the numbers on the command line; closed on exec. */
 int move_own(int fd);

@@ -26,7 +26,7 @@ export interface SpawnedProcess {
   /** The last it wrote to stderr. */
   diagnosis(): string
   signal(name: NodeJS.Signals): void
-  /** Resolves when it has exited. */
+  /** Resolves when it has exited and its last words are complete. */
   wait(): Promise<ProcessEnd>
 }
 
@@ -41,11 +41,14 @@ export async function spawnProcess(argv: readonly [string, ...string[]], options
     stdio: ['pipe', 'pipe', 'pipe', ...descriptors],
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
   })
-  const ended = new Promise<ProcessEnd>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })))
+  const stderr = child.stderr as Readable & { ref?(): void; unref?(): void }
+  const silent = new Promise((resolve) => stderr.once('close', resolve))
+  const ended = new Promise<ProcessEnd>((resolve) => child.once('exit', (code, signal) => void silent.then(() => resolve({ code, signal }))))
   await whenRunning(child, file)
-  const words = keepLastWords(child)
+  const words = keepLastWords(stderr)
   const channel = joinStdio({ stdin: child.stdin as Writable, stdout: child.stdout as Readable })
   channel.unref()
+  stderr.unref?.()
   child.unref()
   return {
     pid: child.pid as number,
@@ -55,6 +58,7 @@ export async function spawnProcess(argv: readonly [string, ...string[]], options
     signal: (name) => void child.kill(name),
     wait: async () => {
       child.ref()
+      stderr.ref?.()
       return await ended
     },
   }
@@ -63,14 +67,14 @@ export async function spawnProcess(argv: readonly [string, ...string[]], options
 function whenRunning(child: ChildProcess, file: string): Promise<void> {
   return new Promise((resolve, reject) => {
     child.once('spawn', resolve)
-    child.once('error', (error) => reject(new SandboxError('unavailable', `${file} could not be started: ${error.message}`, { hint: './glovebox doctor', cause: error })))
+    child.once('error', (error) =>
+      reject(new SandboxError('unavailable', `${file} could not be started: ${error.message}`, { hint: './glovebox doctor', cause: error })),
+    )
   })
 }
 
-function keepLastWords(child: ChildProcess): () => string {
+function keepLastWords(stderr: Readable): () => string {
   let words = Buffer.alloc(0)
-  const stderr = child.stderr as Readable & { unref?(): void }
-  stderr.unref?.()
   stderr.on('error', () => {})
   stderr.on('data', (chunk: Buffer) => {
     words = Buffer.concat([words, chunk]).subarray(-maxDiagnosisBytes)
@@ -84,10 +88,17 @@ export interface Captured {
   readonly stderr: string
 }
 
+export interface CaptureOptions {
+  readonly input?: Uint8Array
+  readonly env?: Readonly<Record<string, string>>
+  /** It is killed when it takes longer; its code is then null. */
+  readonly timeoutMs?: number
+}
+
 /** Runs a program to its end and keeps all it says; for programs of ours and of the system, which say little. */
-export async function capture(argv: readonly [string, ...string[]], options: { readonly input?: Uint8Array; readonly env?: Readonly<Record<string, string>> } = {}): Promise<Captured> {
+export async function capture(argv: readonly [string, ...string[]], options: CaptureOptions = {}): Promise<Captured> {
   const [file, ...rest] = argv
-  const child = spawn(file, rest, { cwd: '/', env: { ...options.env }, stdio: 'pipe' })
+  const child = spawn(file, rest, { cwd: '/', env: { ...options.env }, stdio: 'pipe', killSignal: 'SIGKILL', timeout: options.timeoutMs ?? 0 })
   const closed = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
   // A program that stops reading says why in its own words; the broken pipe adds nothing.
   child.stdin.on('error', () => undefined).end(options.input)

@@ -133,10 +133,7 @@ function killRange(base: number): void {
 function readForeignRanges(): [number, number][] {
   const lines = (path: string): string[][] => (quietly(['ENOENT', 'EACCES'], () => readFileSync(path, 'utf8')) ?? '').split('\n').map((line) => line.split(':'))
   const allotted = ['/etc/subuid', '/etc/subgid'].flatMap(lines).map(([, first, size]) => [Number(first), Number(size)] as [number, number])
-  const users = lines('/etc/passwd').flatMap(([, , uid, gid]) => [
-    [Number(uid), 1] as [number, number],
-    [Number(gid), 1] as [number, number],
-  ])
+  const users = lines('/etc/passwd').flatMap(([, , uid, gid]) => [[Number(uid), 1] as [number, number], [Number(gid), 1] as [number, number]])
   return [...allotted, ...users].filter(([first, size]) => Number.isSafeInteger(first) && size > 0)
 }
 

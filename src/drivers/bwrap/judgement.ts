@@ -1,0 +1,117 @@
+import type { Obstacle, Probe } from '../../contract/driver.js'
+import { capabilityMask, launcherCapabilities } from './capabilities.js'
+import type { HostFacts } from './facts.js'
+
+/** What became of a cell that was opened only to see whether it opens. */
+export type Trial = { readonly opened: true } | { readonly opened: false; readonly said: string }
+
+const rangeFirst = 0x78000000
+const rangeLast = 0x7fffffff
+
+/** A range of ids for each cell needs privilege, and a user namespace of our own that has those ids. */
+export function canMapRanges(facts: HostFacts): boolean {
+  const needed = capabilityMask(launcherCapabilities)
+  return (
+    facts.uid === 0 && (facts.capabilities & needed) === needed && facts.uidMap.some(([inside, , count]) => inside <= rangeFirst && inside + count > rangeLast)
+  )
+}
+
+/** What is in the way before anything is tried. */
+export function obstaclesBefore(facts: HostFacts): Obstacle[] {
+  if (facts.platform !== 'linux') {
+    return [{ what: 'not Linux', why: `bwrap cells need a Linux kernel and this is ${facts.platform}`, hint: 'export GLOVEBOX_URL=https://…' }]
+  }
+  const obstacles: Obstacle[] = []
+  if (facts.bwrap === undefined) obstacles.push({ what: 'no bwrap', why: 'the program bwrap (bubblewrap) is not installed', hint: facts.installBwrap })
+  if (facts.missingPrograms.length > 0) {
+    obstacles.push({ what: 'native programs not built', why: `missing: ${facts.missingPrograms.join(', ')}`, hint: 'node scripts/build-native.mjs' })
+  }
+  return obstacles
+}
+
+/** Why a trial did not open, most certain first. */
+export function obstacleOf(facts: HostFacts, said: string): Obstacle {
+  return tooOld(facts, said) ?? namespacesOff(facts, said) ?? maskedProc(facts, said) ?? containerRefuses(facts, said) ?? unexplained(said)
+}
+
+function tooOld(facts: HostFacts, said: string): Obstacle | undefined {
+  const option = /Unknown option (--[a-z0-9-]+)/.exec(said)?.[1]
+  if (option === undefined) return undefined
+  return { what: 'bwrap too old', why: `bwrap ${facts.bwrap?.version ?? ''} does not know ${option}`, hint: facts.installBwrap }
+}
+
+function namespacesOff(facts: HostFacts, said: string): Obstacle | undefined {
+  if (!/namespace|userns|uid map|uid_map|Operation not permitted|No space left on device|Permission denied/i.test(said)) return undefined
+  const { sysctls } = facts
+  const off = (name: string, value: string, by: string): Obstacle => ({
+    what: 'user namespaces are switched off',
+    why: `${by} ${name} (${lastLine(said)})`,
+    hint: `${facts.uid === 0 ? '' : 'sudo '}sysctl -w ${name}=${value}`,
+  })
+  if (sysctls.unprivilegedUsernsClone === '0') return off('kernel.unprivileged_userns_clone', '1', 'by the sysctl')
+  if (sysctls.maxUserNamespaces === '0') return off('user.max_user_namespaces', '15000', 'by the sysctl')
+  if (/No space left on device/.test(said)) return off('user.max_user_namespaces', '60000', 'no more are left within the sysctl')
+  if (sysctls.apparmorRestrictsUserns === '1') return off('kernel.apparmor_restrict_unprivileged_userns', '0', 'by AppArmor, through the sysctl')
+  return undefined
+}
+
+const containerHint = 'docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined …'
+
+/** The kernel refuses a new /proc to a user namespace as long as the one it can see has parts covered. */
+function maskedProc(facts: HostFacts, said: string): Obstacle | undefined {
+  if (!/mount proc/i.test(said)) return undefined
+  const where = facts.container === undefined ? 'here' : `in this container (${facts.container})`
+  return {
+    what: 'inside an unprivileged container',
+    why: `mounting /proc is refused because parts of /proc are masked ${where}: ${lastLine(said)}`,
+    hint: containerHint,
+  }
+}
+
+function containerRefuses(facts: HostFacts, said: string): Obstacle | undefined {
+  if (facts.container === undefined || !/Operation not permitted|Permission denied|Function not implemented/.test(said)) return undefined
+  return {
+    what: 'inside an unprivileged container',
+    why: `its seccomp filter or policy refuses namespaces or mounts (${facts.container}): ${lastLine(said)}`,
+    hint: containerHint,
+  }
+}
+
+function unexplained(said: string): Obstacle {
+  return {
+    what: 'a trial cell did not open',
+    why: lastLine(said) || 'it ended without a word',
+    hint: 'bwrap --unshare-all --unshare-user --ro-bind / / --proc /proc true',
+  }
+}
+
+function lastLine(said: string): string {
+  return said.trim().split('\n').at(-1) ?? ''
+}
+
+/** What a cell's ids make of its limits and users. Memory and CPU need cgroups, which are handed in. */
+export function judgeLimits(facts: HostFacts, cgroups: Partial<Probe['limits']> = {}): Probe['limits'] {
+  const isRange = canMapRanges(facts)
+  const noCgroup = { enforced: false, why: 'no cgroup is at hand to hold it' } as const
+  return {
+    memory: noCgroup,
+    cpus: noCgroup,
+    disk: { enforced: true, by: 'a tmpfs of that size, shared by all that is writable', max: Math.floor(facts.memoryBytes / 2) },
+    processes: judgeProcesses(facts, isRange),
+    ...cgroups,
+  }
+}
+
+/** Before Linux 5.14 the kernel counted a user's processes over all user namespaces: with ids of the cell's own that is the same, otherwise not. */
+function judgeProcesses(facts: HostFacts, isRange: boolean): Probe['limits']['processes'] {
+  const [major, minor] = facts.kernel
+  if (isRange || major > 5 || (major === 5 && minor >= 14)) return { enforced: true, by: 'RLIMIT_NPROC of each user in the cell' }
+  return { enforced: false, why: `Linux ${major}.${minor} counts the processes of uid ${facts.uid} outside the cell too` }
+}
+
+export function judgeUsers(facts: HostFacts): Probe['users'] {
+  if (canMapRanges(facts)) return { user: { available: true }, root: { available: true } }
+  const why =
+    facts.uid === 0 ? 'this root cannot give a cell ids of its own (capabilities or uid_map of the container)' : 'only root can give a cell more than one id'
+  return { user: { available: true }, root: { available: false, why } }
+}

@@ -1,0 +1,90 @@
+import { lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import type { TemplateRoot } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import { installCommand } from '../sys/install-command.js'
+import { cachePlace } from '../sys/places.js'
+import { buildEtc } from './etc.js'
+
+export interface Templates {
+  /** Throws 'invalid' for a name that there is not, 'unsupported' when the host lacks what the template is for. */
+  resolve(name: string): Promise<TemplateRoot>
+}
+
+export interface HostTemplatesOptions {
+  /** Where the host's own files are; '/' unless told otherwise. */
+  readonly host?: string
+  readonly cache?: string
+}
+
+interface Recipe {
+  /** One of these must be below the host's /usr. */
+  readonly needs: readonly string[]
+  readonly systemPackage: string
+}
+
+const recipes: Readonly<Record<string, Recipe>> = {
+  host: { needs: [], systemPackage: '' },
+  shell: { needs: [], systemPackage: '' },
+  python: { needs: ['/usr/bin/python3', '/usr/local/bin/python3'], systemPackage: 'python3' },
+  node: { needs: ['/usr/bin/node', '/usr/local/bin/node'], systemPackage: 'nodejs' },
+}
+
+const rootNames = ['bin', 'sbin', 'lib', 'lib64', 'lib32', 'libx32']
+
+/** Templates made of what this machine has: its /usr read-only and an /etc of our own. */
+export function createHostTemplates(options: HostTemplatesOptions = {}): Templates {
+  const host = options.host ?? '/'
+  let common: Promise<Omit<TemplateRoot, 'name'>> | undefined
+  return {
+    async resolve(name) {
+      const recipe = Object.hasOwn(recipes, name) ? recipes[name] : undefined
+      if (!recipe) throw new SandboxError('invalid', `template: there is no '${name}'; there are ${Object.keys(recipes).join(', ')}`)
+      await checkNeeds({ name, recipe, host })
+      common ??= hostRoot(host, options.cache)
+      return {
+        name,
+        ...(await common.catch((error: unknown) => {
+          common = undefined
+          throw error
+        })),
+      }
+    },
+  }
+}
+
+async function checkNeeds({ name, recipe, host }: { readonly name: string; readonly recipe: Recipe; readonly host: string }): Promise<void> {
+  if (recipe.needs.length === 0) return
+  for (const program of recipe.needs) {
+    const real = await realpath(join(host, program)).catch(() => undefined)
+    // A link that leaves /usr leads nowhere in the cell.
+    if (real?.startsWith(join(host, 'usr/'))) return
+  }
+  throw new SandboxError('unsupported', `template ${name} needs ${recipe.needs[0]}, which this machine does not have`, {
+    hint: installCommand(recipe.systemPackage),
+  })
+}
+
+async function hostRoot(host: string, cache: string | undefined): Promise<Omit<TemplateRoot, 'name'>> {
+  const shell = (await isThere(join(host, 'usr/bin/bash'))) || (await isThere(join(host, 'bin/bash'))) ? '/bin/bash' : '/bin/sh'
+  const binds = [{ source: join(host, 'usr'), target: '/usr' }]
+  const symlinks: { path: string; target: string }[] = []
+  for (const name of rootNames) {
+    const path = join(host, name)
+    const status = await lstat(path).catch(() => undefined)
+    if (status?.isSymbolicLink()) {
+      const target = await readlink(path)
+      if (resolve('/', target).startsWith('/usr/')) symlinks.push({ path: `/${name}`, target })
+    } else if (status?.isDirectory()) {
+      binds.push({ source: path, target: `/${name}` })
+    }
+  }
+  const place = cache ?? join(cachePlace(), 'templates')
+  await mkdir(place, { recursive: true, mode: 0o700 })
+  binds.push({ source: await buildEtc({ source: join(host, 'etc'), cache: place, shell }), target: '/etc' })
+  return { binds, symlinks, shell, env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' } }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined)) !== undefined
+}
