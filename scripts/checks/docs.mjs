@@ -74,7 +74,9 @@ function wordProblems(root, path) {
   if (exempt.includes(path)) return []
   return readText(join(root, path))
     .split('\n')
-    .flatMap((line, index) => bannedWords.flatMap(({ pattern, why }) => (pattern.test(line) ? [`${path}:${index + 1}: ${line.match(pattern)?.[0]} is ${why}`] : [])))
+    .flatMap((line, index) =>
+      bannedWords.flatMap(({ pattern, why }) => (pattern.test(line) ? [`${path}:${index + 1}: ${line.match(pattern)?.[0]} is ${why}`] : [])),
+    )
 }
 
 /** @param {string} root @returns {Promise<string[]>} */

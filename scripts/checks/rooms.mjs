@@ -4,7 +4,17 @@
 /** @typedef {{ rooms: readonly string[] | '*', packages?: readonly string[], node?: readonly string[] | '*' }} Room */
 
 // sys is the only door to the operating system: elsewhere nobody starts a process.
-const harmless = ['node:stream', 'node:stream/promises', 'node:events', 'node:buffer', 'node:crypto', 'node:path', 'node:timers', 'node:timers/promises', 'node:util']
+const harmless = [
+  'node:stream',
+  'node:stream/promises',
+  'node:events',
+  'node:buffer',
+  'node:crypto',
+  'node:path',
+  'node:timers',
+  'node:timers/promises',
+  'node:util',
+]
 const withFiles = [...harmless, 'node:fs', 'node:fs/promises', 'node:net', 'node:os', 'node:url', 'node:process']
 
 /** @type {Record<string, Room>} */

@@ -46,7 +46,8 @@ function functionProblems(node, file, limits) {
   if (lines > limits.functionLines) problems.push(`${name} has ${lines} lines, and ${limits.functionLines} are the limit`)
   if (parameters.length > limits.parameters) problems.push(`${name} has ${parameters.length} positional parameters, and ${limits.parameters} are the limit`)
   for (const parameter of parameters) {
-    if (isBoolean(parameter) && !isAsserted(parameter, node)) problems.push(`${name} takes the boolean ${parameter.name.getText(file)} by position; name it in an options object`)
+    if (isBoolean(parameter) && !isAsserted(parameter, node))
+      problems.push(`${name} takes the boolean ${parameter.name.getText(file)} by position; name it in an options object`)
   }
   return problems.map((text) => ({ line: first, text }))
 }

@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, 
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { mustRun, StepFailed } from './command.mjs'
+import { Interrupted, mustRun, StepFailed } from '../command.mjs'
 import { isAlive, ownerOf, takeLock } from './lock.mjs'
 import { isNativeCurrent } from './native.mjs'
 import { hasDevelopmentTools, isInstalled } from './node-packages.mjs'
@@ -125,13 +125,17 @@ function sayFailure(error) {
   say(`failed: ${failure.message}`)
   const code = /** @type {NodeJS.ErrnoException} */ (failure).code
   const denied = code === 'EACCES' || code === 'EPERM' || code === 'EROFS'
-  const hint = denied ? 'run it once as the owner of this folder, or clone it into a folder of your own' : failure instanceof StepFailed ? failure.hint : undefined
+  const hint = denied
+    ? 'run it once as the owner of this folder, or clone it into a folder of your own'
+    : failure instanceof StepFailed
+      ? failure.hint
+      : undefined
   say(`to go on: ${hint ?? 'mend what the lines above say and run this again; it goes on where it stopped'}`)
 }
 
 /**
  * @param {{ everything: boolean }} options
- * @returns {Promise<number>} the exit code: 0 ready, 3 native programs missing, 1 failed
+ * @returns {Promise<number>} the exit code: 0 ready, 3 native programs missing, 130 interrupted, 1 failed
  */
 export async function setUp(options) {
   const start = performance.now()
@@ -153,6 +157,7 @@ export async function setUp(options) {
       release()
     }
   } catch (error) {
+    if (error instanceof Interrupted) return 130
     sayFailure(error)
     return 1
   }

@@ -1,7 +1,7 @@
 // What Glovebox needs from the operating system, found by trying, and how each package manager calls it.
 import { spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isOnPath, runCommand, StepFailed } from './command.mjs'
+import { isOnPath, lastLines, runCommand, StepFailed } from '../command.mjs'
 
 /**
  * @typedef {'cell' | 'compiler' | 'seccomp' | 'cross-compiler' | 'emulator' | 'other-user' | 'git' | 'python'} Need
@@ -112,7 +112,7 @@ export function installCommand(needs) {
 
 /**
  * The lists have a lock that apt does not wait for; another installation on the machine may hold it for a while.
- * @param {readonly string[]} argv @param {import('./command.mjs').CommandOptions} options
+ * @param {readonly string[]} argv @param {import('../command.mjs').CommandOptions} options
  */
 async function updateLists(argv, options) {
   for (let attempt = 0; ; attempt++) {
@@ -124,7 +124,7 @@ async function updateLists(argv, options) {
 
 /**
  * Installs what the needs are called here, where this account may. Returns false where it may not.
- * @param {readonly Need[]} needs @param {import('./command.mjs').CommandOptions} [options] @returns {Promise<boolean>}
+ * @param {readonly Need[]} needs @param {import('../command.mjs').CommandOptions} [options] @returns {Promise<boolean>}
  */
 export async function installPackages(needs, options = {}) {
   const manager = packageManagers.find(({ program }) => isOnPath(program))
@@ -140,5 +140,5 @@ export async function installPackages(needs, options = {}) {
     result = await runCommand(install, options)
   }
   if (result.code === 0) return true
-  throw new StepFailed(`${install.join(' ')} ended with ${result.code}`, { tail: result.tail, hint: installCommand(needs) ?? install.join(' ') })
+  throw new StepFailed(`${install.join(' ')} ended with ${result.code}`, { tail: lastLines(result.output), hint: installCommand(needs) ?? install.join(' ') })
 }

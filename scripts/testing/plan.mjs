@@ -1,0 +1,91 @@
+// The suites of `npm test`, in their order. Budgets are some times what a slow two-core machine takes: they catch a hang, not a slow day.
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { borrowOrdinaryUser } from './ordinary-user.mjs'
+import { runChecks, runProgram, runVitest } from './suites.mjs'
+import { suiteBlock } from './summary.mjs'
+
+/** @typedef {import('./suites.mjs').SuiteResult} SuiteResult */
+
+// These have a suite of their own; every other folder of test/ is a unit suite, so that a new room is not forgotten.
+const ownSuites = ['conformance', 'packaging', 'checks', 'docs', 'warden']
+// What an ordinary user can do differently from root.
+const userFolders = ['conformance', 'drivers', 'sys', 'cli', 'sandbox', 'engine', 'templates', 'docs']
+
+/** @param {string} root @param {readonly string[]} names */
+function existing(root, names) {
+  return names.map((name) => `test/${name}`).filter((path) => existsSync(join(root, path)) && readdirSync(join(root, path)).length > 0)
+}
+
+/** @param {string} root */
+function unitFolders(root) {
+  const folders = readdirSync(join(root, 'test'), { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  return folders.map(({ name }) => name).filter((name) => !ownSuites.includes(name))
+}
+
+/** @param {string} root @param {string} reports */
+function vitestSuites(root, reports) {
+  const suites = [
+    { name: 'native', folders: ['warden'], budgetSeconds: 180 },
+    { name: 'unit', folders: unitFolders(root), budgetSeconds: 300 },
+    { name: 'checks that catch', folders: ['checks'], budgetSeconds: 120 },
+    { name: 'conformance', folders: ['conformance'], budgetSeconds: 420 },
+    { name: 'examples and README', folders: ['docs'], budgetSeconds: 120 },
+    { name: 'packaging', folders: ['packaging'], budgetSeconds: 300 },
+  ]
+  return suites.map(({ name, folders, budgetSeconds }) => ({
+    name,
+    root,
+    arguments: existing(root, folders).map((folder) => `${folder}/`),
+    budgetSeconds,
+    reportPath: join(reports, `${name}.json`),
+  }))
+}
+
+/** @param {string} root @returns {Promise<SuiteResult>} */
+async function runAsOrdinaryUser(root) {
+  const name = 'as an ordinary user'
+  const user = borrowOrdinaryUser(root)
+  if (typeof user === 'string') return { name, passed: 0, failures: [], skips: [{ name, reason: user }], seconds: 0, output: '' }
+  const folders = existing(root, userFolders).map((folder) => `${folder}/`)
+  try {
+    return await runVitest({ name, root: user.root, arguments: folders, budgetSeconds: 600, prefix: user.prefix, reportPath: join(user.home, 'report.json') })
+  } finally {
+    user.remove()
+  }
+}
+
+/** @param {string} root @returns {Promise<SuiteResult>} */
+async function runAllChecks(root) {
+  const results = await runChecks(root)
+  return {
+    name: 'checks',
+    passed: results.reduce((sum, { passed }) => sum + passed, 0),
+    failures: results.flatMap(({ failures }) => failures),
+    skips: [],
+    seconds: Math.max(...results.map(({ seconds }) => seconds)),
+    output: '',
+  }
+}
+
+/** @param {string} root @returns {Promise<SuiteResult[]>} */
+export async function runSuites(root) {
+  const reports = mkdtempSync(join(tmpdir(), 'glovebox-reports-'))
+  /** @type {SuiteResult[]} */
+  const results = []
+  const run = async (/** @type {Promise<SuiteResult>} */ pending) => {
+    const result = await pending
+    results.push(result)
+    process.stdout.write(suiteBlock(result))
+  }
+  try {
+    await run(runAllChecks(root))
+    for (const suite of vitestSuites(root, reports)) await run(runVitest(suite))
+    await run(runAsOrdinaryUser(root))
+    await run(runProgram({ name: 'fuzz', root, argv: [process.execPath, 'scripts/fuzz.mjs', '--seconds', '15'], budgetSeconds: 120 }))
+    return results
+  } finally {
+    rmSync(reports, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,60 @@
+// What a reader sees of the suites: a block for each as it ends, a table, and the last line.
+
+/** @typedef {import('./suites.mjs').SuiteResult} SuiteResult */
+
+const shownLines = 60
+
+/** @param {readonly SuiteResult[]} results */
+function totals(results) {
+  return {
+    passed: results.reduce((sum, { passed }) => sum + passed, 0),
+    failed: results.reduce((sum, { failures }) => sum + failures.length, 0),
+    skipped: results.reduce((sum, { skips }) => sum + skips.length, 0),
+  }
+}
+
+/** @param {readonly SuiteResult[]} results */
+export function countLine(results) {
+  const { passed, failed, skipped } = totals(results)
+  return `${passed} passed, ${failed} failed${skipped === 0 ? '' : `, ${skipped} skipped`}`
+}
+
+/** @param {SuiteResult} result */
+export function suiteBlock(result) {
+  const lines = [`${result.failures.length === 0 ? '✓' : '✗'} ${result.name}: ${countLine([result])} in ${result.seconds.toFixed(1)} s`]
+  for (const { name, reason } of result.skips) lines.push(`  skipped ${name}: ${reason}`)
+  for (const { name, message } of result.failures)
+    lines.push(
+      `  FAILED ${name}`,
+      ...message
+        .trimEnd()
+        .split('\n')
+        .slice(0, shownLines)
+        .map((line) => `    ${line}`),
+    )
+  if (result.failures.length > 0 && result.output !== '') {
+    lines.push(
+      '  the end of its output:',
+      ...result.output
+        .trimEnd()
+        .split('\n')
+        .slice(-shownLines)
+        .map((line) => `    | ${line}`),
+    )
+  }
+  return `${lines.join('\n')}\n`
+}
+
+/** @param {readonly SuiteResult[]} results */
+export function summaryTable(results) {
+  const rows = results.map(({ name, passed, failures, skips, seconds }) => [
+    name,
+    String(passed),
+    String(failures.length),
+    String(skips.length),
+    `${seconds.toFixed(1)} s`,
+  ])
+  const table = [['suite', 'passed', 'failed', 'skipped', 'time'], ...rows]
+  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)))
+  return table.map((row) => row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ')).join('\n')
+}
