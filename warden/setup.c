@@ -95,6 +95,15 @@ static void make_readonly(const char *path)
   if (errno != EINVAL || mount(path, path, NULL, MS_BIND, NULL) < 0 || mount(NULL, path, NULL, flags, NULL) < 0) die("make read-only", path);
 }
 
+/* A path that is no mount yet becomes one of its own first, with what is mounted beneath it. */
+static void make_readonly(const char *path)
+{
+  if (access(path, F_OK) < 0 && errno == ENOENT) return;
+  unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | flags_of(path);
+  if (mount(NULL, path, NULL, flags, NULL) == 0) return;
+  if (errno != EINVAL || mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0 || mount(NULL, path, NULL, flags, NULL) < 0) die("make read-only", path);
+}
+
 void setup_mounts(const struct arguments *arguments)
 {
   mount_disk(arguments);
