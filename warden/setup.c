@@ -85,20 +85,11 @@ static unsigned long flags_of(const char *path)
   return flags;
 }
 
-/* A path that is no mount of its own is bound onto itself first, so that it alone becomes read-only. */
+/* A path that is no mount of its own is bound onto itself first, with the masks beneath it, so that it alone becomes read-only. */
 static void make_readonly(const char *path)
 {
   struct stat entry;
   if (stat(path, &entry) < 0 && (errno == ENOENT || errno == ENOTDIR)) return;
-  unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | flags_of(path);
-  if (mount(NULL, path, NULL, flags, NULL) == 0) return;
-  if (errno != EINVAL || mount(path, path, NULL, MS_BIND, NULL) < 0 || mount(NULL, path, NULL, flags, NULL) < 0) die("make read-only", path);
-}
-
-/* A path that is no mount yet becomes one of its own first, with what is mounted beneath it. */
-static void make_readonly(const char *path)
-{
-  if (access(path, F_OK) < 0 && errno == ENOENT) return;
   unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | flags_of(path);
   if (mount(NULL, path, NULL, flags, NULL) == 0) return;
   if (errno != EINVAL || mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0 || mount(NULL, path, NULL, flags, NULL) < 0) die("make read-only", path);
