@@ -1,0 +1,68 @@
+/**
+ * A real driver without isolation: the native warden runs on the host as whoever started it, in a temporary folder. It is there so that everything
+ * above drivers can be tried in milliseconds and anywhere; it is never chosen unless asked for by name.
+ */
+import type { Cell, Driver, GuestUser } from '../../contract/driver.js'
+import { nativeProgram } from '../../sys/native.js'
+import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
+import { makeTempFolder, removeTree } from '../../sys/temp-folder.js'
+import { probeFake } from './probe.js'
+
+const endingMs = 5000
+
+export interface FakeDriverOptions {
+  /** Another build of the warden. */
+  readonly warden?: string
+}
+
+export function createFakeDriver(options: FakeDriverOptions = {}): Driver {
+  const open = (signal: AbortSignal): Promise<Cell> => openFakeCell(options, signal)
+  return { name: 'fake', tier: 'none', probe: () => probeFake(open), open: (_spec, signal) => open(signal) }
+}
+
+async function openFakeCell(options: FakeDriverOptions, signal: AbortSignal): Promise<Cell> {
+  signal.throwIfAborted()
+  const program = options.warden ?? nativeProgram('warden')
+  const folder = await makeTempFolder('glovebox-fake-')
+  try {
+    signal.throwIfAborted()
+    const warden = await spawnProcess([program, '--subreaper'], { cwd: folder, env: {} })
+    const cell = fakeCell(warden, folder)
+    if (signal.aborted) await cell.close()
+    signal.throwIfAborted()
+    return cell
+  } catch (error) {
+    await removeTree(folder)
+    throw error
+  }
+}
+
+function fakeCell(warden: SpawnedProcess, folder: string): Cell {
+  let closing: Promise<void> | undefined
+  return {
+    channel: warden.channel,
+    users: [currentUser(folder)],
+    workdir: folder,
+    diagnosis: () => warden.diagnosis(),
+    usage: async () => ({ oomKills: undefined }),
+    close: () => {
+      closing ??= closeFakeCell(warden, folder)
+      return closing
+    },
+  }
+}
+
+function currentUser(home: string): GuestUser {
+  return { name: 'user', uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0, home, capabilities: 0n }
+}
+
+/** The warden takes its programs with it when its channel ends. One of them may have stopped it: nothing here keeps them from that. */
+async function closeFakeCell(warden: SpawnedProcess, folder: string): Promise<void> {
+  warden.channel.on('error', () => undefined)
+  warden.channel.destroy()
+  warden.signal('SIGCONT')
+  const timer = setTimeout(() => warden.signal('SIGKILL'), endingMs)
+  await warden.wait()
+  clearTimeout(timer)
+  await removeTree(folder)
+}
