@@ -43,7 +43,7 @@ export function parseRunFlags(argv: readonly string[], flags: RunFlags): ParsedR
     output: parse('--output', limitsSchema.shape.output, flags.output),
   }
   const spec = {
-    template: parse('--template', specSchema.shape.template.optional(), flags.template),
+    template: parse('--template', specSchema.shape.template, flags.template),
     name: parse('--name', specSchema.shape.name, flags.name),
     limits: stated(limits),
     // The run is all there is to this sandbox, so it must not expire before its time is up.
@@ -52,7 +52,7 @@ export function parseRunFlags(argv: readonly string[], flags: RunFlags): ParsedR
     driver: parse('--driver', specSchema.shape.driver, flags.driver),
     minTier: oneOf('--min-tier', tiers, flags.minTier),
   }
-  const request = { command: [...argv], env: parseEnv(flags.env ?? []), cwd: parse('--workdir', pathSchema.optional(), flags.workdir) }
+  const request = { command: [...argv], env: parseEnv(flags.env ?? []), cwd: parse('--workdir', pathSchema, flags.workdir) }
   return { spec: stated(spec), request: stated(request) }
 }
 
@@ -73,7 +73,8 @@ function parseEnv(assignments: readonly string[]): Record<string, string> {
   return env
 }
 
-function parse<Schema extends z.ZodType>(flag: string, schema: Schema, value: unknown): z.output<Schema> {
+function parse<Schema extends z.ZodType>(flag: string, schema: Schema, value: unknown): z.output<Schema> | undefined {
+  if (value === undefined) return undefined
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
   throw refusal(flag, parsed.error.issues[0]?.message ?? 'is wrong')

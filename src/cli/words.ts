@@ -50,6 +50,8 @@ export function explainOutcome(outcome: Outcome, program: string): string | unde
 /** The one line that names the default limits which nothing holds here. */
 export function explainUnenforced(unenforced: readonly { readonly limit: LimitName; readonly why: string }[]): string | undefined {
   if (unenforced.length === 0) return undefined
-  const reasons = unenforced.map(({ limit, why }) => `${limit} (${why})`)
-  return `not enforced here: ${reasons.join(', ')}`
+  const limitsByReason = new Map<string, LimitName[]>()
+  for (const { limit, why } of unenforced) limitsByReason.set(why, [...(limitsByReason.get(why) ?? []), limit])
+  const reasons = [...limitsByReason].map(([why, limits]) => `${limits.join(', ')} (${why})`)
+  return `not enforced here: ${reasons.join('; ')}`
 }

@@ -52,13 +52,25 @@ describe('a wrong command line', () => {
     [
       'a variable without a value',
       ['run', '-e', 'SECRET', '--', 'true'],
-      "glovebox: --env SECRET: has no value, and nothing is taken from the host's environment by itself\nhint: glovebox run --env SECRET=\"$SECRET\" -- …\n",
+      'glovebox: --env SECRET: has no value, and nothing is taken from the host\'s environment by itself\nhint: glovebox run --env SECRET="$SECRET" -- …\n',
     ],
     ['an empty variable name', ['run', '-e', '=x', '--', 'true'], 'glovebox: --env =x: has no name\nhint: glovebox run --help\n'],
-    ['a size that is none', ['run', '-m', 'lots', '--', 'true'], "glovebox: --memory: expected a number of bytes such as '512m', got 'lots'\nhint: glovebox run --help\n"],
-    ['a negative size', ['run', '--disk', '-1', '--', 'true'], "glovebox: --disk: expected a number of bytes such as '100m', got '-1'\nhint: glovebox run --help\n"],
+    [
+      'a size that is none',
+      ['run', '-m', 'lots', '--', 'true'],
+      "glovebox: --memory: expected a number of bytes such as '512m', got 'lots'\nhint: glovebox run --help\n",
+    ],
+    [
+      'a negative size',
+      ['run', '--disk', '-1', '--', 'true'],
+      "glovebox: --disk: expected a number of bytes such as '100m', got '-1'\nhint: glovebox run --help\n",
+    ],
     ['an absurd size', ['run', '-m', '999999t', '--', 'true'], /^glovebox: --memory: must be at most \d+ .*\nhint: glovebox run --help\n$/],
-    ['a duration without a unit', ['run', '--timeout', '5', '--', 'true'], "glovebox: --timeout: expected a number of milliseconds such as '60s', got '5'\nhint: glovebox run --help\n"],
+    [
+      'a duration without a unit',
+      ['run', '--timeout', '5', '--', 'true'],
+      "glovebox: --timeout: expected a number of milliseconds such as '60s', got '5'\nhint: glovebox run --help\n",
+    ],
     ['half a process', ['run', '--pids', '0.5', '--', 'true'], /^glovebox: --pids: .*\nhint: glovebox run --help\n$/],
     ['a number that is none', ['run', '--cpus', 'NaN', '--', 'true'], /^glovebox: --cpus: .*\nhint: glovebox run --help\n$/],
     ['a relative folder', ['run', '-w', 'here', '--', 'true'], 'glovebox: --workdir: must be an absolute path\nhint: glovebox run --help\n'],
@@ -81,7 +93,11 @@ describe('a wrong command line', () => {
   })
 
   test('a driver that is none is refused with a hint', async () => {
-    expect(await cli(['run', '--driver', 'steel', '--', 'true'])).toMatchObject({ code: 125, stdout: '', stderr: expect.stringMatching(/^glovebox: .*steel.*\nhint: .+\n$/) })
+    expect(await cli(['run', '--driver', 'steel', '--', 'true'])).toMatchObject({
+      code: 125,
+      stdout: '',
+      stderr: expect.stringMatching(/^glovebox: .*steel.*\nhint: .+\n$/),
+    })
   })
 
   test('no stack trace is shown unless GLOVEBOX_DEBUG asks for it', async () => {

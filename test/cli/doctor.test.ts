@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { cli } from './cli.js'
+
+test('--json is one object: version, host, whether it is ready, and each driver as its probe says', async () => {
+  const { code, stdout, stderr } = await cli(['doctor', '--json'])
+  const report = JSON.parse(stdout)
+  expect({ code, stderr, keys: Object.keys(report) }).toEqual({ code: report.ready ? 0 : 125, stderr: '', keys: ['version', 'host', 'ready', 'drivers'] })
+  expect(report.drivers.map((probe: { driver: string }) => probe.driver)).toEqual(expect.arrayContaining(['bwrap', 'fake']))
+  for (const probe of report.drivers) {
+    expect(Object.keys(probe.limits).sort()).toEqual(['cpus', 'disk', 'memory', 'processes'])
+    expect(probe.obstacles.length === 0).toBe(probe.available)
+  }
+})
+
+test('a driver that isolates nothing does not make a machine ready', async () => {
+  const { stdout } = await cli(['doctor', '--json'])
+  const report = JSON.parse(stdout)
+  const isolating = report.drivers.filter((probe: { available: boolean; isolates: boolean }) => probe.available && probe.isolates)
+  expect(report.ready).toBe(isolating.length > 0)
+})
+
+test('without bwrap it says what is in the way, how to remove it, and ends with 125', async () => {
+  const { code, stdout } = await cli(['doctor'], { env: { PATH: '/nonexistent' } })
+  expect(code).toBe(125)
+  expect(stdout).toMatch(/bwrap {2}tier process, not available\n {2}✗ .+\n {4}(.+\n {4})*hint: .+/)
+  expect(stdout).toContain('No sandbox can be made here')
+})
+
+test('the table for people names every limit, has no colours in a pipe and fits 80 columns', async () => {
+  const { stdout, stderr } = await cli(['doctor'])
+  expect(stderr).toBe('')
+  for (const word of ['memory', 'cpus', 'disk', 'processes', 'time', 'output', 'syscalls', 'user root']) expect(stdout).toContain(`  ${word}`)
+  expect(stdout).not.toContain('\u001b')
+  expect(stdout.split('\n').filter((line) => line.length > 80 && !line.includes('hint:'))).toEqual([])
+})

@@ -1,0 +1,124 @@
+import { describe, expect, test } from 'vitest'
+import { exitCodeOf, signalExitCode } from '../../src/cli/exit-codes.js'
+import { escapeControls, toJsonLine } from '../../src/cli/print.js'
+import { parseRunFlags } from '../../src/cli/run-flags.js'
+import { bytesInWords, durationInWords, explainOutcome, explainUnenforced } from '../../src/cli/words.js'
+import type { Outcome } from '../../src/contract/run.js'
+
+const outcomes: readonly (readonly [Outcome, number, string | undefined])[] = [
+  [{ kind: 'exited', code: 0 }, 0, undefined],
+  [{ kind: 'exited', code: 255 }, 255, undefined],
+  [{ kind: 'signaled', signal: 'SIGSEGV' }, 139, 'prog was ended by SIGSEGV'],
+  [{ kind: 'signaled', signal: 'SIGINT' }, 130, undefined],
+  [{ kind: 'signaled', signal: 'SIG40' }, 168, 'prog was ended by SIG40'],
+  [{ kind: 'timed-out', limitMs: 1500 }, 124, 'prog was stopped: it ran longer than 1.5 s (--timeout)'],
+  [{ kind: 'out-of-memory', limitBytes: 2 ** 26 }, 137, 'prog was killed: it needed more memory than 64 MiB (--memory)'],
+  [{ kind: 'output-limit', limitBytes: 10 * 2 ** 20 }, 137, 'prog was killed: it printed more than 10 MiB (--output)'],
+  [{ kind: 'killed', reason: 'interrupted twice' }, 137, 'prog was killed: interrupted twice'],
+  [{ kind: 'not-started', code: 126, reason: 'prog is a folder' }, 126, 'prog is a folder'],
+  [{ kind: 'not-started', code: 127, reason: 'prog was not found' }, 127, 'prog was not found'],
+]
+
+test.each(outcomes)('%o has its exit code and its line', (outcome, code, line) => {
+  expect(exitCodeOf(outcome)).toBe(code)
+  expect(explainOutcome(outcome, 'prog')).toBe(line)
+})
+
+test('a signal nobody knows is never a success', () => {
+  expect(signalExitCode('SIGWHAT')).toBe(137)
+})
+
+describe('escapeControls', () => {
+  test('leaves text of any language alone', () => {
+    expect(escapeControls('naïve – 漢字 👩‍🔬 ok')).toBe('naïve – 漢字 👩‍🔬 ok')
+  })
+
+  test.each([
+    ['\u001b[2J', '\\x1b[2J'],
+    ['a\r\nb\tc', 'a\\x0d\\nb\\tc'],
+    ['\u009b31m', '\\x9b31m'],
+    ['\u007f', '\\x7f'],
+    ['\u2028', '\\u2028'],
+    ['\u202egpj.exe', '\\u202egpj.exe'],
+  ])('%j cannot drive a terminal', (text, escaped) => {
+    expect(escapeControls(text)).toBe(escaped)
+  })
+})
+
+test('a JSON line is one line, parses back, and holds no control character', () => {
+  const value = { text: 'a\nb\u0085\u2028\u009b\u202e"\\' }
+  const line = toJsonLine(value)
+  expect(line.trimEnd()).toMatch(/^[\u0020-\u007e]*$/)
+  expect(JSON.parse(line)).toEqual(value)
+})
+
+test.each([
+  [0, '0 bytes'],
+  [1023, '1023 bytes'],
+  [1024, '1 KiB'],
+  [1536, '1.5 KiB'],
+  [10 * 2 ** 20, '10 MiB'],
+  [3 * 2 ** 30, '3 GiB'],
+])('%i bytes are %s', (bytes, words) => {
+  expect(bytesInWords(bytes)).toBe(words)
+})
+
+test.each([
+  [0.42, '0.4 ms'],
+  [41.6, '42 ms'],
+  [1000, '1 s'],
+  [61_234, '61.2 s'],
+  [300_000, '5 min'],
+])('%d milliseconds are %s', (ms, words) => {
+  expect(durationInWords(ms)).toBe(words)
+})
+
+test('limits that are not enforced are one line, and none when all are', () => {
+  expect(explainUnenforced([])).toBeUndefined()
+  expect(
+    explainUnenforced([
+      { limit: 'memory', why: 'no cgroup' },
+      { limit: 'cpus', why: 'no cgroup' },
+      { limit: 'disk', why: 'no tmpfs' },
+    ]),
+  ).toBe('not enforced here: memory, cpus (no cgroup); disk (no tmpfs)')
+})
+
+describe('flags become', () => {
+  test('a spec that states only what was stated', () => {
+    expect(parseRunFlags(['true'], {})).toEqual({ spec: { limits: {}, lifetime: 300_000 }, request: { command: ['true'], env: {} } })
+  })
+
+  test('every field when every flag is given', () => {
+    const flags = {
+      env: ['A=1', '__proto__=x'],
+      workdir: '/w',
+      user: 'root',
+      memory: '64m',
+      cpus: '.5',
+      timeout: '10m',
+      disk: '1m',
+      pids: '8',
+      output: '1k',
+      driver: 'fake',
+      minTier: 'none',
+      template: 'python',
+      name: 'n',
+    }
+    const { spec, request } = parseRunFlags(['a', 'b'], flags)
+    expect(spec).toEqual({
+      template: 'python',
+      name: 'n',
+      limits: { memory: 2 ** 26, cpus: 0.5, time: 600_000, disk: 2 ** 20, processes: 8, output: 1024 },
+      lifetime: 660_000,
+      user: 'root',
+      driver: 'fake',
+      minTier: 'none',
+    })
+    expect(Object.entries(request.env ?? {})).toEqual([
+      ['A', '1'],
+      ['__proto__', 'x'],
+    ])
+    expect(request).toMatchObject({ command: ['a', 'b'], cwd: '/w' })
+  })
+})
