@@ -1,0 +1,120 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Elsewhere, makeElsewhere, pack, root, run } from './package.js'
+
+const programs = ['warden', 'launcher', 'seccomp-compile']
+const architectures = [
+  { name: 'linux-x64', machine: 62 },
+  { name: 'linux-arm64', machine: 183 },
+]
+
+let packed: string
+let tarball: string
+let elsewhere: Elsewhere
+
+beforeAll(() => {
+  packed = mkdtempSync(join(tmpdir(), 'glovebox-pack-'))
+  tarball = pack(packed)
+  elsewhere = makeElsewhere()
+  const copy = join(elsewhere.folder, 'glovebox.tgz')
+  writeFileSync(copy, readFileSync(tarball), { mode: 0o644 })
+  const { code, stderr } = elsewhere.run(['npm', 'install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', '.', copy])
+  if (code !== 0) throw new Error(`npm install: ${stderr}`)
+}, 240_000)
+afterAll(() => {
+  elsewhere.remove()
+  rmSync(packed, { recursive: true, force: true })
+})
+
+function installed(path: string): string {
+  return join(elsewhere.folder, 'node_modules/glovebox', path)
+}
+
+describe('the tarball', () => {
+  it('holds what running needs and nothing else', () => {
+    const files = run(['tar', '-tzf', tarball], { cwd: root }).stdout.trim().split('\n')
+    const strangers = files.filter((path) => !/^package\/(dist\/.+|package\.json|(LICENSE|README|CHANGELOG|SECURITY|THIRD-PARTY)(\.md)?)$/.test(path))
+    expect(strangers).toEqual([])
+    expect(files.filter((path) => /\.(draft|tmp|tsbuildinfo)$|\.test\.|\/\.\w/.test(path))).toEqual([])
+    const wanted = ['LICENSE', 'README.md', 'THIRD-PARTY.md', 'dist/index.js', 'dist/index.d.ts', 'dist/cli/main.js', 'dist/conformance/index.d.ts']
+    expect(files).toEqual(expect.arrayContaining(wanted.map((path) => `package/${path}`)))
+  })
+
+  it('has no script that an installation would run', () => {
+    const { scripts } = JSON.parse(readFileSync(installed('package.json'), 'utf8')) as { scripts: Record<string, string> }
+    const run = ['preinstall', 'install', 'postinstall', 'prepublish', 'preprepare', 'prepare', 'postprepare']
+    expect(Object.keys(scripts).filter((name) => run.includes(name))).toEqual([])
+  })
+
+  it.each(architectures.flatMap(({ name, machine }) => programs.map((program) => [name, program, machine] as const)))(
+    'carries %s/%s, static, stripped and executable',
+    (name, program, machine) => {
+      const file = installed(`dist/native/${name}/${program}`)
+      const elf = readFileSync(file)
+      expect(elf.subarray(0, 5)).toEqual(Buffer.from([0x7f, 0x45, 0x4c, 0x46, 2]))
+      expect(elf.readUInt16LE(18)).toBe(machine)
+      const headers = Array.from({ length: elf.readUInt16LE(56) }, (_, index) =>
+        elf.readUInt32LE(Number(elf.readBigUInt64LE(32)) + index * elf.readUInt16LE(54)),
+      )
+      const interpreter = 3
+      expect(headers).not.toContain(interpreter)
+      expect(elf.includes('.symtab')).toBe(false)
+      expect(elsewhere.run(['test', '-x', file]).code).toBe(0)
+    },
+  )
+})
+
+describe('installed by an ordinary user without scripts', () => {
+  const program = `
+    const sandbox = await Sandbox.create()
+    const { outcome, stdout } = await sandbox.run(['sh', '-c', 'echo $((6 * 7))'])
+    console.log(JSON.stringify({ outcome, stdout }))
+    await sandbox.close()`
+  const expected = { code: 0, stdout: `${JSON.stringify({ outcome: { kind: 'exited', code: 0 }, stdout: '42\n' })}\n` }
+
+  it('works from a plain .mjs file', () => {
+    writeFileSync(join(elsewhere.folder, 'plain.mjs'), `import { Sandbox } from 'glovebox'\n${program}\n`)
+    expect(elsewhere.run([process.execPath, 'plain.mjs'])).toMatchObject(expected)
+  })
+
+  it('works through require()', () => {
+    writeFileSync(join(elsewhere.folder, 'plain.cjs'), `const { Sandbox } = require('glovebox')\nvoid (async () => {${program}\n})()\n`)
+    expect(elsewhere.run([process.execPath, 'plain.cjs'])).toMatchObject(expected)
+  })
+
+  it('has the command glovebox', () => {
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+    const said = elsewhere.run([join(elsewhere.folder, 'node_modules/.bin/glovebox'), '--version'])
+    expect({ code: said.code, names: said.stdout.includes(version) }).toEqual({ code: 0, names: true })
+  })
+
+  it.each(['nodenext', 'node16', 'bundler'])('has types that a consumer with moduleResolution %s finds', (resolution) => {
+    const module = resolution === 'bundler' ? 'esnext' : resolution
+    const source = "import { Sandbox } from 'glovebox'\nexport const use = async (): Promise<string> => (await (await Sandbox.create()).run('true')).stdout\n"
+    writeFileSync(join(elsewhere.folder, 'consumer.mts'), source)
+    const flags = [
+      '--noEmit',
+      '--strict',
+      '--target',
+      'es2022',
+      '--module',
+      module,
+      '--moduleResolution',
+      resolution,
+      '--types',
+      'node',
+      '--typeRoots',
+      join(root, 'node_modules/@types'),
+    ]
+    const checked = run([join(root, 'node_modules/.bin/tsc'), ...flags, 'consumer.mts'], { cwd: elsewhere.folder })
+    expect(checked).toMatchObject({ code: 0, stdout: '' })
+  })
+
+  it('has types that a wrong use breaks', () => {
+    writeFileSync(join(elsewhere.folder, 'wrong.mts'), "import { Sandbox } from 'glovebox'\nawait Sandbox.create({ limits: { memory: true } })\n")
+    const flags = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node', '--typeRoots', join(root, 'node_modules/@types')]
+    expect(run([join(root, 'node_modules/.bin/tsc'), ...flags, 'wrong.mts'], { cwd: elsewhere.folder }).stdout).toContain('TS2322')
+  })
+})
