@@ -57,6 +57,15 @@ def create(path):
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)); os.unlink(path); return path
 def write_open(path):
     os.close(os.open(path, os.O_WRONLY)); return path
+def put(path, content):
+    handle = os.open(path, os.O_WRONLY)
+    try: return os.write(handle, content)
+    finally: os.close(handle)
+def raise_limit(by):
+    import resource
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    try: resource.setrlimit(resource.RLIMIT_NOFILE, (hard + by, hard + by))
+    except ValueError: raise PermissionError(errno.EPERM, 'limit')
 def found(is_found, what='found'):
     if not is_found: raise FileNotFoundError(errno.ENOENT, 'not found')
     return what

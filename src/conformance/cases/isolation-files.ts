@@ -127,7 +127,7 @@ const hostAttacks: readonly Attack[] = [
     id: 'kernel-settings',
     name: 'settings of the kernel cannot be opened for writing',
     tries: Object.fromEntries(kernelFiles.map((path) => [path, `write_open(${literal(path)})`])),
-    controls: { 'its own oom_score_adj': "open('/proc/self/oom_score_adj', 'w').write('500')" },
+    controls: { 'its own oom_score_adj': "put('/proc/self/oom_score_adj', b'500')" },
   },
   {
     id: 'kernel-secrets',
@@ -153,7 +153,7 @@ const hostAttacks: readonly Attack[] = [
       zero: "read('/dev/zero', 4)",
       full: "os.stat('/dev/full').st_rdev",
       urandom: "read('/dev/urandom', 4)",
-      'a terminal': 'os.openpty()',
+      'a terminal': '[os.close(end) for end in os.openpty()]',
     },
   },
 ]

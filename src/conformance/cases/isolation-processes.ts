@@ -9,8 +9,8 @@ const attacks: readonly Attack[] = [
     id: 'host-processes',
     name: "a guest sees its own processes and none of the host's",
     tries: ({ canaries }) => ({
-      'the canary in /proc': `found([p for p in pids() if ${literal(canaries.process.marker)}.encode() in quietly('/proc/%s/cmdline' % p)])`,
-      'the canary by signal': `found(os.kill(${canaries.process.pid}, 0) is None and ${literal(canaries.process.marker)}.encode() in quietly('/proc/${canaries.process.pid}/cmdline'))`,
+      'the canary in /proc': `found([p for p in pids() if p != str(os.getpid()) and ${literal(canaries.process.marker)}.encode() in quietly('/proc/%s/cmdline' % p)])`,
+      'the canary by signal': `found(${canaries.process.pid} != os.getpid() and os.kill(${canaries.process.pid}, 0) is None and ${literal(canaries.process.marker)}.encode() in quietly('/proc/${canaries.process.pid}/cmdline'))`,
       'more than a handful': 'found(len(pids()) > 8, len(pids()))',
     }),
     controls: { 'its own': "found(str(os.getpid()) in pids() and b'facts' in read('/proc/self/cmdline', 65536))" },
@@ -81,16 +81,17 @@ const attacks: readonly Attack[] = [
     name: 'a guest cannot move its own limits',
     tries: {
       'a cgroup to write': "found([p for p, _, names in os.walk('/sys/fs/cgroup') for n in names[:40] if os.access(os.path.join(p, n), os.W_OK)][:3])",
-      oom_score_adj: "forked(lambda: open('/proc/self/oom_score_adj', 'w').write('-1000'))",
-      'hard limit': "(lambda r: r.setrlimit(r.RLIMIT_NOFILE, (r.getrlimit(r.RLIMIT_NOFILE)[1] + 1,) * 2))(__import__('resource'))",
+      oom_score_adj: "forked(lambda: put('/proc/self/oom_score_adj', b'-1000'))",
+      'hard limit': 'forked(lambda: raise_limit(1))',
     },
-    controls: { 'a lower limit': "forked(lambda: (lambda r: r.setrlimit(r.RLIMIT_NOFILE, (32, 32)))(__import__('resource')))" },
+    controls: { 'a lower limit': 'forked(lambda: raise_limit(-1))' },
   },
 ]
 
+/** The descriptor that lists the folder is closed again before the names are looked at. */
 const listDescriptors = `import os, json
-d = os.open('/proc/self/fd', os.O_RDONLY)
-print(json.dumps({n: os.readlink('/proc/self/fd/' + n) for n in os.listdir(d) if n != str(d)}))`
+names = os.listdir('/proc/self/fd')
+print(json.dumps({n: os.readlink('/proc/self/fd/' + n) for n in names if os.path.lexists('/proc/self/fd/' + n)}))`
 
 /** Leaves a sign of itself in every place that a second sandbox might share, says so, and waits. */
 const dwell = `import os, socket, sys

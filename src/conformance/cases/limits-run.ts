@@ -12,15 +12,16 @@ interface Endless {
   readonly command: (marker: string) => string[]
 }
 
-/** Respawns as fast as it can: each process forks the next and dies, so that whoever kills one is always too late. */
+/** Two chains in sessions of their own, each process of which forks the next and dies, so that whoever kills one is always too late. */
 const respawning = `import os, sys, time
 end = time.monotonic() + 30
 for _ in range(2):
     if os.fork() == 0:
         os.setsid()
-        break
-while time.monotonic() < end:
-    if os.fork(): os._exit(0)`
+        while time.monotonic() < end:
+            if os.fork(): os._exit(0)
+        os._exit(0)
+time.sleep(30)`
 
 const endless: readonly Endless[] = [
   { id: 'sleeping', what: 'a program that sleeps', command: (marker) => ['sleep', marker] },
@@ -36,7 +37,7 @@ const endless: readonly Endless[] = [
     what: 'a tree that made a new session and forked twice',
     command: (marker) => ['sh', '-c', `(setsid sh -c 'trap "" HUP TERM; exec </dev/null >/dev/null 2>&1; sleep ${marker}' &); sleep ${marker}`],
   },
-  { id: 'respawning', what: 'a tree that respawns faster than it is killed', command: (marker) => python(`${respawning}\n`, marker) },
+  { id: 'respawning', what: 'a tree that respawns faster than it is killed', command: (marker) => python(respawning, marker) },
   { id: 'silent', what: 'a program that closed all its descriptors', command: (marker) => ['sh', '-c', `exec 0<&- 1>&- 2>&-; sleep ${marker}`] },
 ]
 

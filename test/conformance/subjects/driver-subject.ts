@@ -66,8 +66,10 @@ interface OpenSandbox {
 
 function createSandbox(open: OpenSandbox): SubjectSandbox {
   return {
-    run: async (command, { stdin, output: _, signal: __, ...options } = {}) =>
-      collect(await start(open, command, { ...options, stdin: stdin !== undefined }), stdin),
+    run: async (command, { stdin, output: _, signal: __, ...options } = {}) => {
+      const result = await collect(await start(open, command, { ...options, stdin: stdin !== undefined }), stdin)
+      return { ...result, usage: { ...result.usage, outputBytes: result.stdout.length + result.stderr.length } }
+    },
     start: (command, options = {}) => start(open, command, options),
     close: async () => {
       open.warden.close()
@@ -90,28 +92,21 @@ async function start({ cell, warden, spec, root, probe }: OpenSandbox, command: 
 
 const emptyUsage = { wallMs: 0, cpuUserMs: 0, cpuSystemMs: 0, memoryPeakBytes: 0, outputBytes: 0 }
 
+/** What was printed is not counted here: a captured run knows it by what it kept. */
 function wrap(process: WardenProcess, startedAt: number): SubjectProcess {
-  let outputBytes = 0
-  async function* counted(): AsyncGenerator<OutputEvent, void, undefined> {
-    for await (const event of process.output) {
-      outputBytes += event.bytes.length
-      yield event
-    }
-  }
   const ended = process.exited.then((exit): Ending => {
     const { cpuUserMs, cpuSystemMs, memoryPeakBytes } = exit
     const outcome = outcomeOf({ exit, stop: undefined, ranOutOfMemory: false, memoryBytes: 0 })
-    return { outcome, usage: { wallMs: performance.now() - startedAt, cpuUserMs, cpuSystemMs, memoryPeakBytes, outputBytes }, truncated: false }
+    return { outcome, usage: { wallMs: performance.now() - startedAt, cpuUserMs, cpuSystemMs, memoryPeakBytes, outputBytes: 0 }, truncated: false }
   })
   ended.catch(() => undefined)
   return {
     pid: process.pid,
-    output: counted(),
+    output: process.output,
     write: (bytes) => process.write(bytes),
     endInput: () => process.endInput(),
     signal: async (name) => process.signal(signalNumber(name) ?? 0),
     kill: () => process.kill(),
-    // The count of what was printed is complete only when the output was read to its end, which `exited` waits for.
     ended,
   }
 }

@@ -20,7 +20,7 @@ export async function createEngineSubject({ platform, driver, host }: EngineSubj
     host,
     open: async (spec = {}, options = {}) => {
       const { signal } = options
-      const sandbox = await Sandbox.create({ driver, ...leastTier(probe), ...spec }, { platform, ...(signal && { signal }) })
+      const sandbox = await Sandbox.create({ driver, ...leastTier(probe), ...spec, platform, ...(signal && { signal }) })
       return wrapSandbox(platform, sandbox)
     },
   }

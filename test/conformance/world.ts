@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { connectWarden } from '../../src/channel/index.js'
+import type { Subject } from '../../src/conformance/index.js'
+import type { Driver } from '../../src/contract/driver.js'
+import type { Platform } from '../../src/contract/platform.js'
+import { createBwrapDriver } from '../../src/drivers/bwrap/driver.js'
+import { createFakeDriver } from '../../src/drivers/fake/driver.js'
+import { Engine } from '../../src/engine/engine.js'
+import { cachePlace, statePlace } from '../../src/sys/places.js'
+import { createSeccompCompiler } from '../../src/sys/seccomp.js'
+import { createHostTemplates } from '../../src/templates/host.js'
+import { createHostView, type PlantedHostView } from './host-view.js'
+import { createDriverSubject } from './subjects/driver-subject.js'
+import { createEngineSubject } from './subjects/engine-subject.js'
+
+export type DriverName = 'fake' | 'bwrap'
+
+/** How a subject is made other than it should be. */
+export interface Twist {
+  readonly driver?: (driver: Driver) => Driver
+  readonly platform?: (platform: Platform) => Platform
+  readonly connect?: typeof connectWarden
+  readonly filter?: () => Promise<Uint8Array>
+}
+
+/** The host as the subjects of one test file see it: canaries planted, a folder for temporary files of their own, real parts to build from. */
+export interface World extends AsyncDisposable {
+  readonly host: PlantedHostView
+  readonly temporary: string
+  driver(name: DriverName): Driver
+  driverSubject(name: DriverName, twist?: Twist): Promise<Subject>
+  engineSubject(name: DriverName, twist?: Twist): Promise<Subject>
+}
+
+export async function createWorld(): Promise<World> {
+  const before = process.env.TMPDIR
+  const canaryHome = tmpdir()
+  const temporary = mkdtempSync(join(canaryHome, 'gbx-world-'))
+  const host = await createHostView({ ownFolders: [temporary], sharedFolders: [statePlace()] })
+  process.env.TMPDIR = temporary
+  const templates = createHostTemplates()
+  const compiler = createSeccompCompiler({ cacheDir: join(cachePlace(), 'seccomp') })
+  const filter = () => compiler.compileDefault()
+  const platforms: Platform[] = []
+  const driver = (name: DriverName) => (name === 'fake' ? createFakeDriver() : createBwrapDriver())
+  return {
+    host,
+    temporary,
+    driver,
+    driverSubject: async (name, twist = {}) => {
+      const twisted = twist.driver?.(driver(name)) ?? driver(name)
+      const connecting = twist.connect && { connect: twist.connect }
+      return createDriverSubject({ driver: twisted, host, root: await templates.resolve('host'), filter: twist.filter ?? filter, ...connecting })
+    },
+    engineSubject: async (name, twist = {}) => {
+      const twisted = twist.driver?.(driver(name)) ?? driver(name)
+      const engine = new Engine({ drivers: [twisted], templates, filter: twist.filter ?? filter })
+      platforms.push(engine)
+      return createEngineSubject({ platform: twist.platform?.(engine) ?? engine, driver: name, host })
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const platform of platforms) await platform[Symbol.asyncDispose]()
+      if (before === undefined) delete process.env.TMPDIR
+      else process.env.TMPDIR = before
+      await host[Symbol.asyncDispose]()
+      rmSync(temporary, { recursive: true })
+    },
+  }
+}
