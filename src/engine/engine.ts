@@ -4,7 +4,7 @@ import { SandboxError } from '../contract/errors.js'
 import type { CallOptions, Platform, PlatformProcess, SandboxFilter, SandboxInfo } from '../contract/platform.js'
 import type { RunRequest } from '../contract/run.js'
 import type { SpecInput } from '../contract/spec.js'
-import { chooseDriver } from '../policy/choose.js'
+import { candidates, chooseDriver } from '../policy/choose.js'
 import { matchesFilter, parseFilter, parseId, parseSpec } from '../policy/spec.js'
 import { Creation } from './creation.js'
 import { LiveSandbox } from './live-sandbox.js'
@@ -36,7 +36,7 @@ const mostRemembered = 10_000
 export class Engine implements Platform {
   readonly #options: EngineOptions
   readonly #bounds: EngineBounds
-  readonly #probes: Probes
+  readonly #probes = new Probes()
   readonly #creations = new Set<Creation>()
   readonly #sandboxes = new Map<string, LiveSandbox>()
   /** Why the latest ones are gone, so that a late call is told more than that there is nothing. */
@@ -47,7 +47,6 @@ export class Engine implements Platform {
   constructor(options: EngineOptions) {
     this.#options = options
     this.#bounds = { ...defaultBounds, ...options.bounds }
-    this.#probes = new Probes(options.drivers)
   }
 
   async create(input: SpecInput, { signal }: CallOptions = {}): Promise<SandboxInfo> {
@@ -101,7 +100,7 @@ export class Engine implements Platform {
 
   async probe({ signal }: CallOptions = {}): Promise<readonly Probe[]> {
     signal?.throwIfAborted()
-    const probes = await this.#probes.fresh()
+    const probes = await this.#probes.fresh(this.#options.drivers)
     signal?.throwIfAborted()
     return probes
   }
@@ -113,8 +112,9 @@ export class Engine implements Platform {
 
   async #make(creation: Creation): Promise<LiveSandbox> {
     const { spec, signal } = creation
-    const choice = chooseDriver(spec, await this.#probes.known())
-    const driver = this.#options.drivers.find((each) => each.name === choice.probe.driver)
+    const drivers = candidates(spec, this.#options.drivers)
+    const choice = chooseDriver(spec, await this.#probes.known(drivers))
+    const driver = drivers.find((each) => each.name === choice.probe.driver)
     if (!driver) throw new SandboxError('internal', `driver ${choice.probe.driver} answers under another name`)
     const [root, filter] = await Promise.all([
       this.#options.templates.resolve(spec.template),

@@ -2,19 +2,14 @@ import type { Driver, Probe } from '../contract/driver.js'
 
 /** What each driver found on this machine. A driver that works is asked once; one that does not is asked again, since its obstacle may have been removed. */
 export class Probes {
-  readonly #drivers: readonly Driver[]
   readonly #known = new Map<string, Promise<Probe>>()
 
-  constructor(drivers: readonly Driver[]) {
-    this.#drivers = drivers
+  known(drivers: readonly Driver[]): Promise<Probe[]> {
+    return Promise.all(drivers.map((driver) => this.#known.get(driver.name) ?? this.#ask(driver)))
   }
 
-  known(): Promise<Probe[]> {
-    return Promise.all(this.#drivers.map((driver) => this.#known.get(driver.name) ?? this.#ask(driver)))
-  }
-
-  fresh(): Promise<Probe[]> {
-    return Promise.all(this.#drivers.map((driver) => this.#ask(driver)))
+  fresh(drivers: readonly Driver[]): Promise<Probe[]> {
+    return Promise.all(drivers.map((driver) => this.#ask(driver)))
   }
 
   #ask(driver: Driver): Promise<Probe> {

@@ -64,11 +64,11 @@ export class RunningProgram implements PlatformProcess {
 
   async write(bytes: Uint8Array): Promise<void> {
     if (!(bytes instanceof Uint8Array)) throw new SandboxError('invalid', 'stdin: must be written as bytes (Uint8Array)')
-    await this.#start.program.write(bytes)
+    await this.#start.program.write(bytes).catch((error: unknown) => this.#inputFailure(error))
   }
 
   async endInput(): Promise<void> {
-    await this.#start.program.endInput()
+    await this.#start.program.endInput().catch((error: unknown) => this.#inputFailure(error))
   }
 
   async signal(name: NodeJS.Signals): Promise<void> {
@@ -79,6 +79,11 @@ export class RunningProgram implements PlatformProcess {
 
   async kill(reason = 'killed by its owner'): Promise<void> {
     await this.#stopWith({ kind: 'killed', reason })
+  }
+
+  /** A write that does not fit the state of its input is the caller's fault; any other is the end of the channel. */
+  async #inputFailure(error: unknown): Promise<never> {
+    throw error instanceof SandboxError && error.code === 'conflict' ? error : await this.#start.surroundings.failure(error)
   }
 
   #exceedOutput(): void {

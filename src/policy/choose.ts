@@ -1,4 +1,4 @@
-import type { DriverLimit, Probe } from '../contract/driver.js'
+import type { Driver, DriverLimit, Probe } from '../contract/driver.js'
 import { type ErrorCode, SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
 import type { SandboxInfo } from '../contract/platform.js'
@@ -21,23 +21,35 @@ interface Refusal {
 type Verdict = { readonly choice: Choice } | { readonly refusal: Refusal }
 
 const doctor = 'glovebox doctor'
+const onLinux = 'docker run --rm -it --privileged -v "$PWD:/src" -w /src node:22 npx glovebox doctor'
 
 /** Where a limit's value is kept. */
 const valueNames = { memory: 'memoryBytes', cpus: 'cpus', disk: 'diskBytes', processes: 'processes' } as const satisfies Record<DriverLimit, keyof Limits>
 
+type Candidate = Pick<Driver, 'name' | 'tier'>
+
 /**
- * The driver for a spec: the one it names; otherwise, of those that can hold all it states, the one that enforces most of the unstated
- * defaults, then the strongest, then the first given. A driver without a boundary has to be named, and `minTier: 'none'` stated.
- * Throws SandboxError naming every driver that was considered and what speaks against it.
+ * The drivers that may be asked for a spec: the one it names, otherwise all that build a boundary. One that builds none has to be named,
+ * and `minTier: 'none'` stated.
+ */
+export function candidates<Known extends Candidate>(spec: Spec, drivers: readonly Known[]): readonly Known[] {
+  const found = drivers.filter(({ name, tier }) => (spec.driver === undefined ? tier !== 'none' : name === spec.driver))
+  if (found.length > 0) return found
+  if (drivers.length === 0) throw new SandboxError('unsupported', 'no driver is for this system: cells are built on Linux', { hint: onLinux })
+  const what = spec.driver === undefined ? 'no driver here builds a boundary' : `driver: there is no driver '${spec.driver}' here`
+  throw new SandboxError('unsupported', `${what} (drivers: ${drivers.map(({ name }) => name).join(', ') || 'none'})`, { hint: doctor })
+}
+
+/**
+ * Of the candidates that can hold all that was stated, the one that enforces most of the unstated defaults, then the strongest, then the first
+ * given. Throws SandboxError naming every one of them and what speaks against it.
  */
 export function chooseDriver(spec: Spec, probes: readonly Probe[]): Choice {
-  const considered = spec.driver === undefined ? probes.filter((probe) => probe.tier !== 'none') : probes.filter((probe) => probe.driver === spec.driver)
-  const verdicts = considered.map((probe) => judge(spec, probe))
+  const verdicts = probes.map((probe) => judge(spec, probe))
   const choices = verdicts.flatMap((verdict) => ('choice' in verdict ? [verdict.choice] : []))
   const [best] = choices.sort((a, b) => a.unenforced.length - b.unenforced.length || tiers.indexOf(b.probe.tier) - tiers.indexOf(a.probe.tier))
   if (best) return best
-  const refusals = verdicts.flatMap((verdict) => ('refusal' in verdict ? [verdict.refusal] : []))
-  throw refuse(spec, refusals, probes)
+  throw refuse(verdicts.flatMap((verdict) => ('refusal' in verdict ? [verdict.refusal] : [])))
 }
 
 function judge(spec: Spec, probe: Probe): Verdict {
@@ -56,12 +68,7 @@ function judge(spec: Spec, probe: Probe): Verdict {
   return { choice: { probe, limits: lowerDefaults(spec.limits, probe), unenforced: unenforcedLimits(spec.limits, probe) } }
 }
 
-function refuse(spec: Spec, refusals: readonly Refusal[], probes: readonly Probe[]): SandboxError {
-  if (refusals.length === 0) {
-    const names = probes.map((probe) => probe.driver).join(', ') || 'none'
-    const what = spec.driver === undefined ? 'no driver here builds a boundary' : `driver: there is no driver '${spec.driver}' here`
-    return new SandboxError('unsupported', `${what} (drivers: ${names})`, { hint: doctor })
-  }
+function refuse(refusals: readonly Refusal[]): SandboxError {
   // What only needs another wish is told before what needs another machine.
   const first = refusals.find((refusal) => refusal.code === 'unsupported') ?? refusals[0]
   const reasons = refusals.map(({ driver, whys }) => `driver ${driver}: ${whys.join('; ')}`)

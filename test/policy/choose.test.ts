@@ -2,9 +2,20 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { DriverLimit, Enforcement, Probe } from '../../src/contract/driver.js'
 import { SandboxError } from '../../src/contract/errors.js'
-import { tiers } from '../../src/contract/spec.js'
-import { chooseDriver } from '../../src/policy/choose.js'
+import { type Spec, tiers } from '../../src/contract/spec.js'
+import { candidates, type Choice, chooseDriver as choose } from '../../src/policy/choose.js'
 import { parseSpec } from '../../src/policy/spec.js'
+
+function chooseDriver(spec: Spec, probes: readonly Probe[]): Choice {
+  const found = candidates(
+    spec,
+    probes.map((probe) => ({ name: probe.driver, tier: probe.tier, probe })),
+  )
+  return choose(
+    spec,
+    found.map(({ probe }) => probe),
+  )
+}
 
 const held: Enforcement = { enforced: true, by: 'a cgroup' }
 const loose: Enforcement = { enforced: false, why: 'no cgroup is writable' }
@@ -68,6 +79,12 @@ describe('choosing a driver', () => {
   test('names a driver that there is not', () => {
     const error = refusal({ driver: 'docker' }, [probeOf()])
     expect([error.code, error.message]).toEqual(['unsupported', "driver: there is no driver 'docker' here (drivers: bwrap)"])
+  })
+
+  test('tells where cells can be built when there is no driver at all', () => {
+    const error = refusal({}, [])
+    expect([error.code, error.message]).toEqual(['unsupported', 'no driver is for this system: cells are built on Linux'])
+    expect(error.hint).toContain('docker run')
   })
 
   test('names every driver and its obstacle when none is available, and hints at the first removal', () => {
