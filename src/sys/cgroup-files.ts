@@ -1,0 +1,138 @@
+import { accessSync, constants, existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SandboxError } from '../contract/errors.js'
+import { killProcess } from './processes.js'
+
+/** The calls a cgroup file system answers. Errors are the kernel's, with its code. */
+export interface CgroupTree {
+  read(file: string): string | undefined
+  write(file: string, value: string): void
+  has(file: string): boolean
+  isWritable(file: string): boolean
+  make(folder: string): void
+  remove(folder: string): void
+  /** Names of the groups below. */
+  list(folder: string): string[]
+}
+
+/** The kernel answers from memory within microseconds, so it is asked directly. */
+export const kernelTree: CgroupTree = {
+  read(file) {
+    try {
+      return readFileSync(file, 'latin1').trim()
+    } catch {
+      return undefined
+    }
+  },
+  write: (file, value) => writeFileSync(file, value, { flag: 'r+' }),
+  has: existsSync,
+  isWritable(file) {
+    try {
+      accessSync(file, constants.W_OK)
+      return true
+    } catch {
+      return false
+    }
+  },
+  make: (folder) => void mkdirSync(folder, { mode: 0o755 }),
+  remove: rmdirSync,
+  list(folder) {
+    try {
+      return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
+    } catch {
+      return []
+    }
+  },
+}
+
+const longestWaitMs = 10_000
+
+/** One cgroup: a folder with its control files. */
+export class Group {
+  readonly folder: string
+  readonly #tree: CgroupTree
+
+  constructor(folder: string, tree: CgroupTree) {
+    this.folder = folder
+    this.#tree = tree
+  }
+
+  /** The file that a process writes itself to in order to enter. */
+  get procs(): string {
+    return join(this.folder, 'cgroup.procs')
+  }
+
+  below(name: string): Group {
+    return new Group(join(this.folder, name), this.#tree)
+  }
+
+  make(): void {
+    this.#tree.make(this.folder)
+  }
+
+  has(control: string): boolean {
+    return this.#tree.has(join(this.folder, control))
+  }
+
+  read(control: string): string | undefined {
+    return this.#tree.read(join(this.folder, control))
+  }
+
+  write(control: string, value: string): void {
+    this.#tree.write(join(this.folder, control), value)
+  }
+
+  /** A file with one number; undefined when it is missing or says `max`. */
+  number(control: string): number | undefined {
+    const text = this.read(control)
+    return text !== undefined && /^-?\d+$/.test(text) ? Number(text) : undefined
+  }
+
+  /** A number of a flat-keyed file such as `memory.events`. */
+  keyed(control: string, key: string): number | undefined {
+    const match = new RegExp(`^${key} (\\d+)$`, 'm').exec(this.read(control) ?? '')
+    return match ? Number(match[1]) : undefined
+  }
+
+  /** SIGKILL to everything in it: at once where the kernel can, else one by one after forking was stopped where that can be. */
+  kill(): void {
+    if (this.has('cgroup.kill')) return this.write('cgroup.kill', '1')
+    if (this.has('pids.max')) this.write('pids.max', '0')
+    for (const pid of (this.read('cgroup.procs') ?? '').split('\n')) if (Number(pid) > 0) killProcess(Number(pid))
+  }
+
+  /**
+   * With all that is left in it; quiet when it is gone already. A process that was killed leaves its group only when it has ended, and
+   * version 1 tells nobody: rmdir itself is asked again until the kernel has let go.
+   */
+  async remove(): Promise<void> {
+    const deadline = performance.now() + longestWaitMs
+    for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, 50)) {
+      const refusal = this.tryRemove()
+      if (refusal === undefined) return
+      if (refusal !== 'EBUSY' || performance.now() > deadline) throw new SandboxError('internal', `cannot remove the cgroup ${this.folder}: ${refusal}`)
+      this.#killQuietly()
+      await sleep(waitMs)
+    }
+  }
+
+  /** The kernel's code when it refuses; undefined when the group is gone. */
+  tryRemove(): string | undefined {
+    try {
+      this.#tree.remove(this.folder)
+      return undefined
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code ?? String(error)
+      return code === 'ENOENT' ? undefined : code
+    }
+  }
+
+  #killQuietly(): void {
+    try {
+      this.kill()
+    } catch {
+      // It went away between the two calls; the next rmdir says so.
+    }
+  }
+}

@@ -1,0 +1,148 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { afterEach, describe, expect, it } from 'vitest'
+import type { CellCgroup } from '../../src/sys/cell-cgroup.js'
+import { type Cgroups, detectCgroups } from '../../src/sys/cgroups.js'
+import { parseCgroupMounts } from '../../src/sys/cgroup-mounts.js'
+
+const MiB = 2 ** 20
+const found = detectCgroups()
+const cgroups = 'unavailable' in found ? undefined : found
+const isEnforced = cgroups !== undefined && Object.values(cgroups.enforces).every((item) => item.enforced)
+
+const made: CellCgroup[] = []
+afterEach(async () => {
+  for (const cell of made.splice(0)) await cell.remove()
+})
+
+async function create(limits: { memoryBytes?: number; cpus?: number; processes?: number } = {}): Promise<CellCgroup> {
+  const order = { id: Math.random().toString(36).slice(2).padEnd(20, '0').slice(0, 20), memoryBytes: 64 * MiB, cpus: 0.5, processes: 20, ...limits }
+  const cell = await (cgroups as Cgroups).create(order)
+  made.push(cell)
+  return cell
+}
+
+function startIn(procs: readonly string[], argv: readonly string[]): ChildProcess {
+  const enter = procs.map((path) => `echo $$ > ${path}`).join(' && ')
+  return spawn('/bin/sh', ['-c', `${enter} && exec "$@"`, 'sh', ...argv], { stdio: ['ignore', 'pipe', 'pipe'] })
+}
+
+function endOf(child: ChildProcess): Promise<{ code: number | null; signal: string | null; stdout: string }> {
+  let stdout = ''
+  child.stdout?.on('data', (bytes) => (stdout += bytes))
+  return new Promise((resolve) => child.once('close', (code, signal) => resolve({ code, signal, stdout })))
+}
+
+function ours(): string[] {
+  const texts = { mountinfo: readFileSync('/proc/self/mountinfo', 'utf8'), cgroup: readFileSync('/proc/self/cgroup', 'utf8') }
+  const own = `.${process.pid}.`
+  return parseCgroupMounts(texts).flatMap((mount) => readdirSync(mount.own).filter((name) => name.startsWith('glovebox') && name.includes(own)))
+}
+
+describe.runIf(isEnforced)('cgroups of this machine', () => {
+  it('state the limits they were given', async () => {
+    const cell = await create({ memoryBytes: 100 * MiB + 1, cpus: 0.25, processes: 7 })
+    expect(cell.stated()).toEqual({ memoryBytes: 100 * MiB, cpus: 0.25, processes: 7 })
+  })
+
+  it('kill what takes more memory than it may, and count it', async () => {
+    const cell = await create({ memoryBytes: 48 * MiB })
+    expect(cell.usage().oomKills).toBe(0)
+    const ended = await endOf(startIn(cell.guestJoins, ['/usr/bin/python3', '-c', 'x = bytearray(200 * 2**20)']))
+    expect(ended.signal).toBe('SIGKILL')
+    const { oomKills, memoryPeakBytes } = cell.usage()
+    expect(oomKills).toBe(1)
+    expect(memoryPeakBytes).toBeGreaterThan(40 * MiB)
+    expect(memoryPeakBytes).toBeLessThanOrEqual(48 * MiB)
+  })
+
+  it('leave alone what keeps to its memory', async () => {
+    const cell = await create({ memoryBytes: 64 * MiB })
+    expect((await endOf(startIn(cell.guestJoins, ['/usr/bin/python3', '-c', 'x = bytearray(20 * 2**20); print(len(x))']))).stdout).toBe(`${20 * MiB}\n`)
+    expect(cell.usage().oomKills).toBe(0)
+  })
+
+  it('spare the warden when guests have taken all there is', async () => {
+    const cell = await create({ memoryBytes: 48 * MiB, processes: 8 })
+    const warden = startIn(cell.joins, ['sleep', '60'])
+    await endOf(startIn(cell.guestJoins, ['/usr/bin/python3', '-c', 'x = bytearray(200 * 2**20)']))
+    expect([warden.exitCode, warden.signalCode]).toEqual([null, null])
+    warden.kill('SIGKILL')
+    await endOf(warden)
+  })
+
+  it('stop a fork bomb, and count how often it met the limit', async () => {
+    const cell = await create({ processes: 10 })
+    const code = `
+import os, time
+made = 0
+try:
+    while True:
+        if os.fork() == 0: time.sleep(60)
+        made += 1
+except BlockingIOError: print(made, flush=True)
+os.kill(os.getpid(), 9)`
+    const { stdout } = await endOf(startIn(cell.guestJoins, ['/usr/bin/python3', '-c', `${code}`]).on('exit', () => cell.kill()))
+    expect(stdout).toBe('9\n')
+    expect(cell.usage()).toMatchObject({ processesPeak: 10, processHits: 1 })
+  })
+
+  it('hold busy processes to their share of the processor', async () => {
+    const cell = await create({ cpus: 0.4 })
+    const busy = 'import multiprocessing as m\nfor _ in range(3): m.Process(target=exec, args=("while True: pass",)).start()'
+    const started = performance.now()
+    const child = startIn(cell.guestJoins, ['/usr/bin/python3', '-c', busy])
+    await new Promise((resolve) => setTimeout(resolve, 2500))
+    const { cpuMs } = cell.usage()
+    const wallMs = performance.now() - started
+    cell.kill()
+    await endOf(child)
+    expect(cpuMs).toBeGreaterThan(0)
+    expect(cpuMs as number).toBeLessThan(0.45 * wallMs + 50)
+  })
+
+  it('are removed together with what still runs in them, twice if need be', async () => {
+    const cell = await create()
+    const ended = [cell.joins, cell.guestJoins].map((procs) => endOf(startIn(procs, ['sleep', '60'])))
+    while (readFileSync(cell.guestJoins.at(-1) as string, 'latin1') === '' || readFileSync(cell.joins.at(-1) as string, 'latin1') === '')
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    await cell.remove()
+    await cell.remove()
+    expect((await Promise.all(ended)).map(({ signal }) => signal)).toEqual(['SIGKILL', 'SIGKILL'])
+    expect([...cell.joins, ...cell.guestJoins].filter((path) => existsSync(path))).toEqual([])
+  })
+
+  it('leave nothing after 200 were made and removed', async () => {
+    const before = ours()
+    for (let round = 0; round < 20; round++) {
+      const cells = await Promise.all(Array.from({ length: 10 }, () => create()))
+      await Promise.all(cells.map((cell) => cell.remove()))
+    }
+    expect(ours()).toEqual(before)
+  })
+
+  it('of an owner that died are swept, those of a living one are not', async () => {
+    const mine = await create()
+    const orphan = await create()
+    const dead = (path: string) => path.replace(`glovebox.${process.pid}.`, `glovebox.${2 ** 22 - 1}.`)
+    const folders = orphan.guestJoins.map((path) => dead(path.replace('/cgroup.procs', '')))
+    for (const folder of folders) mkdirSync(folder, { recursive: true })
+    const left = endOf(
+      startIn(
+        folders.map((folder) => `${folder}/cgroup.procs`),
+        ['sleep', '60'],
+      ),
+    )
+    while (readFileSync(`${folders.at(-1)}/cgroup.procs`, 'latin1') === '') await new Promise((resolve) => setTimeout(resolve, 2))
+    expect(await (cgroups as Cgroups).sweep()).toBeGreaterThanOrEqual(1)
+    expect((await left).signal).toBe('SIGKILL')
+    expect(folders.filter((folder) => existsSync(folder))).toEqual([])
+    expect(existsSync(mine.guestJoins[0] as string)).toBe(true)
+  })
+
+  it('refuse limits the kernel does not take, and leave nothing of the attempt', async () => {
+    const before = ours()
+    await expect(create({ cpus: 0.000001 })).rejects.toMatchObject({ code: 'unsupported' })
+    expect(ours()).toEqual(before)
+  })
+})
