@@ -194,7 +194,8 @@ export class FrameDecoder {
     while (at < chunk.length) {
       if (!this.#header) {
         at = this.#readHeader(chunk, at)
-        if (!this.#header) continue
+        // A chunk that ends right behind a header has no piece of its payload yet; an empty one would read as the end of a stream.
+        if (!this.#header || at === chunk.length) continue
       }
       at = this.#header.rule.flows ? this.#passOn(this.#header, chunk, at) : this.#collect(this.#header, chunk, at)
     }
