@@ -41,14 +41,19 @@ static void fail_start(struct warden *warden, struct run *run, const struct fail
   }
 }
 
-static void take_report(struct warden *warden, struct run *run, const struct report *report)
+static void say_started(struct warden *warden, struct run *run, pid_t number)
 {
   uint8_t pid[4];
+  run->phase = RUN_STARTED;
+  wire_put_u32(pid, (uint32_t)number);
+  queue_frame(&warden->queue, &(struct frame){ .type = FRAME_STARTED, .run = run->id, .length = sizeof pid, .payload = pid });
+}
+
+static void take_report(struct warden *warden, struct run *run, const struct report *report)
+{
   if (report->kind == REPORT_STARTED && run->phase == RUN_STARTING) {
     run->program = report->pid;
-    run->phase = RUN_STARTED;
-    wire_put_u32(pid, (uint32_t)report->pid);
-    queue_frame(&warden->queue, &(struct frame){ .type = FRAME_STARTED, .run = run->id, .length = sizeof pid, .payload = pid });
+    say_started(warden, run, report->pid);
   } else if (report->kind == REPORT_FAILED && run->phase == RUN_STARTING) fail_start(warden, run, &report->failure);
   else if (report->kind == REPORT_EXITED && run->phase == RUN_STARTED) {
     begin_exit(warden, run, &report->ending);
@@ -72,13 +77,13 @@ void runs_hear(struct warden *warden, struct run *run)
   }
 }
 
-static void lose(struct warden *warden, struct run *run)
+/* A program may kill its keeper before that said that it runs, so it counts as started; the keeper's number stands for its own, which nobody knows. */
+static void lose(struct warden *warden, struct run *run, pid_t keeper)
 {
   run->orphaned = true;
   kill_strays(warden);
+  if (run->phase == RUN_STARTING) say_started(warden, run, keeper);
   if (run->phase == RUN_STARTED) begin_exit(warden, run, &(struct ending){ .kind = ENDING_LOST });
-  if (run->phase == RUN_STARTING)
-    fail_start(warden, run, &(struct failure){ .stage = STAGE_SET_UP, .error = ECHILD, .text = "keep the program" });
 }
 
 void runs_reap(struct warden *warden)
@@ -96,7 +101,7 @@ void runs_reap(struct warden *warden)
       if (run->link >= 0) close(run->link);
       run->link = -1;
       bool finished = run->phase == RUN_EXITED || run->phase == RUN_OVER;
-      if (!finished || !WIFEXITED(status) || WEXITSTATUS(status)) lose(warden, run);
+      if (!finished || !WIFEXITED(status) || WEXITSTATUS(status)) lose(warden, run, pid);
     }
   }
 }
