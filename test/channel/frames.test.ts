@@ -31,7 +31,7 @@ function frameOf(rule: FrameRule): fc.Arbitrary<Sent> {
     run: rule.ofRun ? fc.integer({ min: 1, max: 0xffffffff }) : fc.constant(0),
     payload: fc
       .tuple(fc.integer({ min: Math.ceil(rule.least / unit), max: most }), fc.integer({ min: 0, max: 255 }))
-      .map(([units, seed]) => Buffer.from({ length: units * unit } as ArrayLike<number>).map((_, index) => (seed + index * 7) & 255)),
+      .map(([units, seed]) => Buffer.from(Array.from({ length: units * unit }, (_, index) => (seed + index * 7) & 255))),
   })
 }
 

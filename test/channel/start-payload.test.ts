@@ -4,7 +4,7 @@ import { decodeStart, encodeStart, type StartRequest } from '../../src/channel/s
 import { SandboxError } from '../../src/contract/errors.js'
 import { request } from './scripted-warden.js'
 
-const text = fc.string({ unit: 'binary', maxLength: 60 }).filter((each) => !each.includes('\0') && each.isWellFormed())
+const text = fc.string({ unit: 'binary', maxLength: 60 }).filter((each) => !each.includes('\0'))
 const name = text.filter((each) => each !== '' && !each.includes('='))
 const u64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })
 const u32 = fc.integer({ min: 0, max: 0xffffffff })

@@ -1,0 +1,17 @@
+/** Leaves a warden open: this process must end by itself when it waits for nothing, and not before. */
+import { openWarden } from './native-warden.js'
+
+const [path, way] = process.argv.slice(2) as [string, 'idle' | 'running' | 'killing']
+const native = await openWarden(path)
+if (way === 'idle') {
+  const done = await native.start(['true'])
+  await done.exited
+  process.stdout.write('idle')
+} else if (way === 'running') {
+  const run = await native.start(['sh', '-c', 'sleep 0.3; exit 5'])
+  void run.exited.then(({ code }) => process.stdout.write(`exited ${code}`))
+} else {
+  const run = await native.start(['sleep', '100'])
+  run.discardOutput()
+  void run.kill().then(() => process.stdout.write('gone'))
+}
