@@ -93,7 +93,7 @@ export class Peer implements AsyncDisposable {
   stderr = ''
   readonly exited: Promise<number | null>
   #input = Buffer.alloc(0)
-  #wake: () => void = () => {}
+  #sleepers: (() => void)[] = []
   #over = false
 
   constructor(command: readonly string[] = [WARDEN, '--subreaper'], options: { readonly uid?: number; readonly gid?: number } = {}) {
@@ -113,6 +113,10 @@ export class Peer implements AsyncDisposable {
 
   get stdout(): Readable {
     return this.child.stdout as Readable
+  }
+
+  #wake(): void {
+    for (const sleeper of this.#sleepers.splice(0)) sleeper()
   }
 
   #take(chunk: Buffer): void {
@@ -142,9 +146,7 @@ export class Peer implements AsyncDisposable {
       const index = this.frames.findIndex(fits)
       if (index >= 0) return this.frames.splice(index, 1)[0] as Frame
       if (this.#over) throw new Error(`the warden ended: ${this.stderr}; left: ${JSON.stringify(this.frames.slice(0, 5))}`)
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
+      await new Promise<void>((resolve) => this.#sleepers.push(resolve))
     }
   }
 

@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { type Frame, Peer, TYPE, u32, WINDOW } from './frames.js'
+
+const residentKiB = (peer: Peer) => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${peer.child.pid}/status`, 'utf8'))?.[1])
+const outputOf = (frames: readonly Frame[], run: number, stream: number) =>
+  frames.filter((frame) => frame.type === TYPE.OUTPUT && frame.run === run && frame.stream === stream).reduce((sum, frame) => sum + frame.payload.length, 0)
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await pause(5)
+}
+
+test('endless output stops at the window until there is credit, and goes on by exactly that much', async () => {
+  await using peer = new Peer()
+  peer.start(1, { argv: ['yes'] })
+  await until(() => outputOf(peer.frames, 1, 1) === WINDOW)
+  await pause(100)
+  expect(outputOf(peer.frames, 1, 1)).toBe(WINDOW)
+  peer.send({ type: TYPE.CREDIT, run: 1, stream: 1, payload: u32(1000) })
+  await until(() => outputOf(peer.frames, 1, 1) === WINDOW + 1000)
+  await pause(50)
+  expect(outputOf(peer.frames, 1, 1)).toBe(WINDOW + 1000)
+  expect(residentKiB(peer)).toBeLessThan(8 * 1024)
+})
+
+test('one stream without credit does not hold the other one up', async () => {
+  await using peer = new Peer()
+  peer.start(1, { argv: ['sh', '-c', 'yes & yes >&2'] })
+  await until(() => outputOf(peer.frames, 1, 1) === WINDOW && outputOf(peer.frames, 1, 2) === WINDOW)
+})
+
+test('an engine that does not read costs no memory, and nothing is lost when it reads again', async () => {
+  await using peer = new Peer()
+  await peer.takeType(TYPE.HELLO)
+  peer.stdout.pause()
+  for (let run = 1; run <= 16; run++) peer.start(run, { argv: ['sh', '-c', `head -c 200000 /dev/zero | tr '\\0' x; exit ${run}`] })
+  await pause(300)
+  expect(residentKiB(peer)).toBeLessThan(8 * 1024)
+  peer.stdout.resume()
+  const all = await Promise.all(Array.from({ length: 16 }, (_, index) => peer.collect(index + 1)))
+  expect(all.map((said) => [said.stdout.length, said.ending.code])).toEqual(all.map((_, index) => [200000, index + 1]))
+})
+
+test('what a program leaves in its pipe when it exits is held back until there is credit', async () => {
+  await using peer = new Peer()
+  peer.start(1, { argv: ['sh', '-c', `head -c ${WINDOW + 5000} /dev/zero; sleep 60 &`] })
+  await until(() => outputOf(peer.frames, 1, 1) === WINDOW)
+  await pause(100)
+  expect(peer.frames.some((frame) => frame.type === TYPE.EXITED)).toBe(false)
+  peer.send({ type: TYPE.CREDIT, run: 1, stream: 1, payload: u32(5000) })
+  expect((await peer.takeType(TYPE.EXITED, 1)).payload.readUInt32LE(4)).toBe(0)
+  expect(outputOf(peer.frames, 1, 1)).toBe(WINDOW + 5000)
+})
+
+test('input to a program that never reads is held up to the window and dropped at its end', async () => {
+  await using peer = new Peer()
+  peer.start(1, { argv: ['sleep', '60'], stdin: true })
+  for (let sent = 0; sent < WINDOW; sent += 65536) peer.send({ type: TYPE.STDIN, run: 1, payload: Buffer.alloc(65536, 'x') })
+  await peer.takeType(TYPE.STARTED, 1)
+  await until(() => peer.frames.some((frame) => frame.type === TYPE.CREDIT))
+  const given = peer.frames.filter((frame) => frame.type === TYPE.CREDIT).reduce((sum, frame) => sum + frame.payload.readUInt32LE(0), 0)
+  expect(given).toBeLessThanOrEqual(65536)
+  peer.send({ type: TYPE.KILL, run: 1 })
+  await peer.takeType(TYPE.GONE, 1)
+  expect((await peer.collect(1)).ending).toMatchObject({ kind: 1, code: 9 })
+})
+
+test('input that nobody reads any more gives its credit back', async () => {
+  await using peer = new Peer()
+  peer.start(1, { argv: ['sh', '-c', 'exec <&-; sleep 60'], stdin: true })
+  await peer.takeType(TYPE.STARTED, 1)
+  for (let round = 0; round < 3; round++) {
+    for (let sent = 0; sent < WINDOW; sent += 65536) peer.send({ type: TYPE.STDIN, run: 1, payload: Buffer.alloc(65536) })
+    for (let credit = 0; credit < WINDOW; ) credit += (await peer.takeType(TYPE.CREDIT, 1)).payload.readUInt32LE(0)
+  }
+})
+
+test('input to a program whose stdin is /dev/null gives its credit back', async () => {
+  await using peer = new Peer()
+  peer.start(1, { argv: ['sleep', '60'] })
+  peer.send({ type: TYPE.STDIN, run: 1, payload: Buffer.alloc(4321) })
+  expect((await peer.takeType(TYPE.CREDIT, 1)).payload).toEqual(u32(4321))
+})
+
+test('a guest that steals its own output cannot hold the end of its run back', async () => {
+  await using peer = new Peer()
+  peer.start(1, { argv: ['sh', '-c', `cat </proc/self/fd/1 >/dev/null & head -c 3000000 /dev/zero; exit 4`] })
+  expect((await peer.collect(1)).ending.code).toBe(4)
+})

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest'
+import { encode, Peer, startPayload, TYPE, u32, u64, WARDEN, WINDOW } from './frames.js'
+
+const start = (run: number, payload = startPayload({ argv: ['sleep', '60'], stdin: true })) => encode({ type: TYPE.START, run, payload })
+const head = (flags = 0, uid = 0) => Buffer.concat([u32(flags, uid, 0), u64(0n)])
+const str = (text: string) => Buffer.concat([u32(text.length), Buffer.from(text)])
+const whole = startPayload({ argv: ['true'] })
+
+const cases: readonly (readonly [name: string, bytes: Buffer, says: RegExp])[] = [
+  ['an unknown type', encode({ type: 0x55 }), /unknown frame type/],
+  ['a type that only the warden sends', encode({ type: TYPE.EXITED, run: 1, payload: Buffer.alloc(32) }), /unknown frame type/],
+  ['a reserved field', encode({ type: TYPE.CLOSE, reserved: 1 }), /reserved/],
+  ['a KILL with a payload', encode({ type: TYPE.KILL, run: 1, payload: u32(1) }), /length/],
+  ['a SIGNAL cut short', encode({ type: TYPE.SIGNAL, run: 1, payload: Buffer.alloc(3) }), /length/],
+  ['a STDIN too long, before its bytes come', encode({ type: TYPE.STDIN, run: 1, length: 65537 }), /length/],
+  ['a START too long, before its bytes come', encode({ type: TYPE.START, run: 1, length: 4 * 1024 * 1024 + 1 }), /length/],
+  ['a length of 4 GiB', encode({ type: TYPE.STDIN, run: 1, length: 0xffffffff }), /length/],
+  ['a filter of no whole instructions', encode({ type: TYPE.CONFIGURE, payload: Buffer.alloc(12) }), /length/],
+  ['a second CONFIGURE', Buffer.concat([encode({ type: TYPE.CONFIGURE }), encode({ type: TYPE.CONFIGURE })]), /second CONFIGURE/],
+  ['a CONFIGURE after START', Buffer.concat([start(1), encode({ type: TYPE.CONFIGURE })]), /CONFIGURE after START/],
+  ['a stream where there is none', encode({ type: TYPE.STDIN, run: 1, stream: 1 }), /wrong stream/],
+  ['a credit for stdin', encode({ type: TYPE.CREDIT, run: 1, stream: 0, payload: u32(1) }), /wrong stream/],
+  ['a credit for stream 3', encode({ type: TYPE.CREDIT, run: 1, stream: 3, payload: u32(1) }), /wrong stream/],
+  ['a run id of 0', encode({ type: TYPE.KILL }), /wrong run id/],
+  ['a CLOSE of one run', encode({ type: TYPE.CLOSE, run: 1 }), /wrong run id/],
+  ['a signal 0', Buffer.concat([start(1), encode({ type: TYPE.SIGNAL, run: 1, payload: u32(0) })]), /signal number/],
+  ['a signal 65', Buffer.concat([start(1), encode({ type: TYPE.SIGNAL, run: 1, payload: u32(65) })]), /signal number/],
+  ['a used id', Buffer.concat([start(1), start(1)]), /used run id/],
+  ['an id used by a run that failed', Buffer.concat([start(7, startPayload({ argv: ['/nowhere'] })), start(7)]), /used run id/],
+  ['a run that was never started', encode({ type: TYPE.STDIN, run: 9, payload: u32(1) }), /never started/],
+  ['credit beyond the window', Buffer.concat([start(1), encode({ type: TYPE.CREDIT, run: 1, stream: 1, payload: u32(1) })]), /credit beyond/],
+  ['an empty START', encode({ type: TYPE.START, run: 1 }), /length/],
+  ['a START cut short', start(1, whole.subarray(0, whole.length - 1)), /cut short/],
+  ['a START with more behind', start(1, Buffer.concat([whole, Buffer.alloc(1)])), /after its end/],
+  ['a START with unknown flags', start(1, Buffer.concat([head(2), whole.subarray(20)])), /unknown flags/],
+  ['a START for uid -1', start(1, Buffer.concat([head(0, -1), whole.subarray(20)])), /id -1/],
+  ['a START without arguments', start(1, Buffer.concat([head(), u32(0), str('/'), u32(0), u32(0)])), /no argument/],
+  ['a NUL in an argument', start(1, startPayload({ argv: ['a\0b'] })), /NUL/],
+  ['an environment entry without a name', start(1, startPayload({ argv: ['a'], env: ['=x'] })), /without a name/],
+  ['too many rlimits', start(1, Buffer.concat([head(), u32(17)])), /too many rlimits/],
+  ['too many arguments', start(1, Buffer.concat([head(), u32(0), str('/'), u32(4097)])), /too many strings/],
+  ['too long an argument', start(1, startPayload({ argv: ['x'.repeat(131072)] })), /too long a string/],
+]
+
+describe('a malformed frame ends the cell with a word why', () => {
+  test.each(cases)('%s', async (_name, bytes, says) => {
+    await using peer = new Peer()
+    peer.stdin.write(bytes)
+    expect((await peer.takeType(TYPE.FATAL)).payload.toString()).toMatch(says)
+    expect(await peer.exited).toBe(70)
+    expect(peer.stderr).toMatch(/^warden: .+\n$/)
+  })
+
+  test('input beyond its credit', async () => {
+    await using peer = new Peer()
+    peer.start(1, { argv: ['sleep', '60'], stdin: true })
+    for (let sent = 0; sent <= 2 * WINDOW; sent += 65536) peer.send({ type: TYPE.STDIN, run: 1, payload: Buffer.alloc(65536) })
+    expect((await peer.takeType(TYPE.FATAL)).payload.toString()).toMatch(/beyond its credit/)
+  })
+
+  test('what came before it was still carried out', async () => {
+    await using peer = new Peer()
+    peer.stdin.write(Buffer.concat([start(1), encode({ type: 0x55 })]))
+    await peer.takeType(TYPE.FATAL)
+    expect(await peer.exited).toBe(70)
+  })
+
+  test('a frame that arrives byte by byte is not malformed', async () => {
+    await using peer = new Peer()
+    for (const byte of start(1, startPayload({ argv: ['echo', 'slowly'] }))) {
+      peer.stdin.write(Buffer.of(byte))
+      await new Promise(setImmediate)
+    }
+    expect((await peer.collect(1)).stdout.toString()).toBe('slowly\n')
+  })
+
+  test('the end of its stdin ends it quietly, even inside a frame', async () => {
+    await using peer = new Peer()
+    peer.stdin.end(start(1).subarray(0, 20))
+    expect(await peer.exited).toBe(0)
+    expect(peer.stderr).toBe('')
+  })
+
+  test.each([['--wrong'], ['--disk', '10'], ['--disk', 'x', '1'], ['--join', '1'], ['--writable', '/tmp', '0', '0', '755']])('the arguments %s are refused by name', async (...args) => {
+    await using peer = new Peer([WARDEN, ...args])
+    expect(await peer.exited).toBe(70)
+    expect(peer.stderr).toMatch(/^warden: understand .+: Invalid argument\n$/)
+  })
+})
