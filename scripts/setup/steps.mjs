@@ -8,7 +8,7 @@ import { Interrupted, mustRun, StepFailed } from '../command.mjs'
 import { isAlive, ownerOf, takeLock } from './lock.mjs'
 import { isNativeCurrent } from './native.mjs'
 import { hasDevelopmentTools, isInstalled } from './node-packages.mjs'
-import { installCommand, installPackages, missingNeeds } from './system-packages.mjs'
+import { installCommand, installPackages, mayInstall, missingNeeds, packageNames } from './system-packages.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const place = join(root, 'build/setup')
@@ -64,13 +64,12 @@ async function step(title, work) {
 async function systemPackages(needs) {
   const missing = missingNeeds(needs)
   if (missing.length === 0) return []
-  let installed = false
-  await step(`system packages for ${missing.join(', ')}`, async () => {
-    installed = await installPackages(missing, { onStart: recordChild })
-  })
-  if (installed) return missingNeeds(missing)
-  say(`this account may not install system packages; what is missing: ${missing.join(', ')}`)
-  say(`run this once: ${installCommand(missing) ?? `install what your system calls ${missing.join(', ')}`}`)
+  if (mayInstall()) {
+    await step(`system packages: ${packageNames(missing)}`, () => installPackages(missing, { onStart: recordChild }))
+    return missingNeeds(missing)
+  }
+  say(`these system packages are missing, and this account may not install them: ${packageNames(missing)}`)
+  say(`run this once: ${installCommand(missing) ?? 'install them with the package manager of this system'}`)
   return missing
 }
 

@@ -5,7 +5,7 @@ import { isOnPath, lastLines, runCommand, StepFailed } from '../command.mjs'
 
 /**
  * @typedef {'cell' | 'compiler' | 'seccomp' | 'cross-compiler' | 'emulator' | 'other-user' | 'git' | 'python'} Need
- * @typedef {{ program: string, packages: Record<Need, readonly string[]>, update?: readonly string[], prepare?: readonly string[], install: readonly string[] }} PackageManager
+ * @typedef {{ program: string, packages: Record<Need, readonly string[]>, update?: readonly string[], prepare?: readonly string[], install: readonly string[], byHand: string }} PackageManager
  */
 
 /** @type {readonly PackageManager[]} */
@@ -22,10 +22,11 @@ const packageManagers = [
       git: ['git'],
       python: ['python3'],
     },
-    update: ['apt-get', 'update', '-q'],
+    update: ['apt-get', 'update'],
     // Does nothing unless an earlier installation was cut off half-way.
     prepare: ['dpkg', '--configure', '-a'],
     install: ['apt-get', 'install', '-y', '-q', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=300'],
+    byHand: 'apt-get install -y',
   },
   {
     program: 'dnf',
@@ -40,6 +41,7 @@ const packageManagers = [
       python: ['python3'],
     },
     install: ['dnf', 'install', '-y', '-q'],
+    byHand: 'dnf install -y',
   },
   {
     program: 'apk',
@@ -54,6 +56,7 @@ const packageManagers = [
       python: ['python3'],
     },
     install: ['apk', 'add', '--no-progress'],
+    byHand: 'apk add',
   },
   {
     program: 'pacman',
@@ -68,6 +71,7 @@ const packageManagers = [
       python: ['python'],
     },
     install: ['pacman', '-Sy', '--noconfirm', '--needed'],
+    byHand: 'pacman -Sy --needed',
   },
 ]
 
@@ -107,7 +111,13 @@ export function installCommand(needs) {
   if (manager === undefined) return undefined
   const prefix = process.getuid?.() === 0 ? '' : 'sudo '
   const update = manager.update === undefined ? '' : `${prefix}${manager.update.join(' ')} && `
-  return `${update}${prefix}${[...manager.install, ...needs.flatMap((need) => manager.packages[need])].join(' ')}`
+  return `${update}${prefix}${manager.byHand} ${packageNames(needs)}`
+}
+
+/** What the needs are called here. @param {readonly Need[]} needs */
+export function packageNames(needs) {
+  const manager = packageManagers.find(({ program }) => isOnPath(program))
+  return needs.flatMap((need) => manager?.packages[need] ?? [need]).join(' ')
 }
 
 /**
@@ -122,14 +132,16 @@ async function updateLists(argv, options) {
   }
 }
 
-/**
- * Installs what the needs are called here, where this account may. Returns false where it may not.
- * @param {readonly Need[]} needs @param {import('../command.mjs').CommandOptions} [options] @returns {Promise<boolean>}
- */
+/** Whether this account may install packages here at all. */
+export function mayInstall() {
+  return packageManagers.some(({ program }) => isOnPath(program)) && rootPrefix() !== undefined
+}
+
+/** Installs what the needs are called here. @param {readonly Need[]} needs @param {import('../command.mjs').CommandOptions} [options] */
 export async function installPackages(needs, options = {}) {
   const manager = packageManagers.find(({ program }) => isOnPath(program))
   const prefix = rootPrefix()
-  if (manager === undefined || prefix === undefined) return false
+  if (manager === undefined || prefix === undefined) throw new StepFailed('this account may not install packages')
   const environment = [...prefix, 'env', 'DEBIAN_FRONTEND=noninteractive']
   const install = [...environment, ...manager.install, ...needs.flatMap((need) => manager.packages[need])]
   if (manager.prepare !== undefined) await runCommand([...environment, ...manager.prepare], options)
@@ -139,6 +151,6 @@ export async function installPackages(needs, options = {}) {
     await updateLists([...environment, ...manager.update], options)
     result = await runCommand(install, options)
   }
-  if (result.code === 0) return true
-  throw new StepFailed(`${install.join(' ')} ended with ${result.code}`, { tail: lastLines(result.output), hint: installCommand(needs) ?? install.join(' ') })
+  if (result.code === 0) return
+  throw new StepFailed(`${install.join(' ')} ended with ${result.code}`, { tail: lastLines(result.output), hint: installCommand(needs) })
 }
