@@ -1,5 +1,5 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
 import type { Owner } from './owner.js'
 import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
@@ -44,7 +44,7 @@ export function createUidRanges(options: UidRangesOptions = {}): UidRanges {
   const owner = options.owner ?? currentOwner()
   const held = new Map<number, string>()
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  sweepRanges(folder)
+  sweepRanges(folder, ownerName(owner))
   const foreign = foreignSlots(options.foreign ?? readForeignRanges())
   const releaseAll = (): void => {
     for (const slot of [...held.keys()]) drop(slot)
@@ -108,25 +108,36 @@ function withdraw(slotFolder: string, name: string): void {
 }
 
 /** Ends what dead owners left running in their ranges, then withdraws their records. */
-function sweepRanges(folder: string): void {
+function sweepRanges(folder: string, ownName: string): void {
   for (const entry of readdirSync(folder)) {
-    const preparing = /^new-([^-]+)-/.exec(entry)
-    if (preparing) {
-      const owner = parseOwner(preparing[1] as string)
-      if (owner && !isAlive(owner)) rmSync(join(folder, entry), { recursive: true, force: true })
-      continue
-    }
-    for (const name of quietly(['ENOENT'], () => readdirSync(join(folder, entry))) ?? []) {
-      const owner = parseOwner(name)
-      if (!owner || isAlive(owner)) continue
-      killRange(firstId + Number(entry) * rangeSize)
-      withdraw(join(folder, entry), name)
-    }
+    const preparing = /^new-([^-]+)-/.exec(entry)?.[1]
+    if (preparing === undefined) sweepSlot(join(folder, entry), ownName)
+    else if (isDead(preparing)) rmSync(join(folder, entry), { recursive: true, force: true })
   }
 }
 
-function killRange(base: number): void {
-  for (const pid of findProcesses((candidate) => uidOf(candidate) >= base && uidOf(candidate) < base + rangeSize)) killProcess(pid)
+/** Takes the record over before acting on it, so that nothing is killed in a slot that another engine has swept and handed out meanwhile. */
+function sweepSlot(slotFolder: string, ownName: string): void {
+  for (const name of quietly(['ENOENT'], () => readdirSync(slotFolder)) ?? []) {
+    if (!isDead(name)) continue
+    const isOurs = quietly(['ENOENT'], () => renameSync(join(slotFolder, name), join(slotFolder, ownName)) ?? true)
+    if (!isOurs) continue
+    for (const pid of processesIn({ base: firstId + Number(basename(slotFolder)) * rangeSize, size: rangeSize })) killProcess(pid)
+    withdraw(slotFolder, ownName)
+  }
+}
+
+function isDead(name: string): boolean {
+  const owner = parseOwner(name)
+  return owner !== undefined && !isAlive(owner)
+}
+
+/** Host pids whose uid lies in a range. */
+export function processesIn({ base, size }: Pick<UidRange, 'base' | 'size'>): number[] {
+  return findProcesses((pid) => {
+    const uid = uidOf(pid)
+    return uid >= base && uid < base + size
+  })
 }
 
 /** What other tools allotted; a range of ours that meets one of these is never handed out. */

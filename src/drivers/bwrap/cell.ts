@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Cell, CellUsage, GuestUser } from '../../contract/driver.js'
 import { findProcesses, killProcess, parentOf } from '../../sys/processes.js'
 import type { SpawnedProcess } from '../../sys/spawn.js'
@@ -8,6 +9,8 @@ export interface CellParts {
   readonly process: SpawnedProcess
   readonly users: readonly GuestUser[]
   usage(): Promise<CellUsage>
+  /** Host pids that are still the cell's, asked for when the monitor cannot vouch for their end. */
+  remains(): readonly number[]
   /** Gives back what was taken for the cell; called once, when none of its processes is left. */
   release(): Promise<void>
 }
@@ -46,25 +49,33 @@ export class BwrapCell implements Cell {
   }
 
   async #close(): Promise<void> {
-    const { process, release } = this.#parts
-    await endProcess(process)
-    process.channel.destroy()
+    const { process, remains, release } = this.#parts
+    await endProcess(process, remains)
     await release()
   }
 }
 
-/** Ends the warden by ending its stdin, or by force; resolves when its whole pid namespace is gone. */
-export async function endProcess(process: SpawnedProcess, options: { readonly graceMs?: number } = {}): Promise<void> {
-  const ended = process.wait().then(() => true)
-  process.channel.on('error', ignoreBrokenChannel)
-  process.channel.end()
+/** Ends the warden by ending its stdin, or by force; resolves when no process of the cell is left. */
+export async function endProcess(process: SpawnedProcess, remains: () => readonly number[]): Promise<void> {
+  const { channel } = process
+  const ended = process.wait()
+  channel.on('error', ignoreBrokenChannel)
+  channel.end()
   // Nobody listens any more, and a warden that cannot write would not end.
-  process.channel.resume()
-  if (await within(ended, options.graceMs ?? graceMs)) return
-  killInside(process.pid)
-  if (await within(ended, graceMs)) return
-  process.signal('SIGKILL')
-  await ended
+  channel.resume()
+  if (!(await within(ended, graceMs))) killInside(process.pid)
+  if (!(await within(ended, graceMs))) process.signal('SIGKILL')
+  const end = await ended
+  channel.destroy()
+  if (end.signal !== null) await killRemains(remains)
+}
+
+/** A monitor that was killed leaves the rest to the kernel, which takes its time. */
+async function killRemains(remains: () => readonly number[]): Promise<void> {
+  for (let pids = remains(); pids.length > 0; pids = remains()) {
+    for (const pid of pids) killProcess(pid)
+    await sleep(5)
+  }
 }
 
 /** The warden rather than its monitor: only then does the monitor's exit say that all is gone. */
@@ -72,15 +83,14 @@ function killInside(monitor: number): void {
   for (const pid of findProcesses((candidate) => parentOf(candidate) === monitor)) killProcess(pid)
 }
 
-async function within(ended: Promise<boolean>, milliseconds: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(resolve, milliseconds, false)
-  })
+async function within(ended: Promise<unknown>, milliseconds: number): Promise<boolean> {
+  const settled = new AbortController()
+  const late = sleep(milliseconds, false, { signal: settled.signal })
   try {
-    return await Promise.race([ended, late])
+    return await Promise.race([ended.then(() => true), late])
   } finally {
-    clearTimeout(timer)
+    settled.abort()
+    late.catch(() => undefined)
   }
 }
 

@@ -1,9 +1,17 @@
 import type { Obstacle, Probe } from '../../contract/driver.js'
+import type { Cgroups } from '../../sys/cgroups.js'
 import { capabilityMask, launcherCapabilities } from './capabilities.js'
 import type { HostFacts } from './facts.js'
 
 /** What became of a cell that was opened only to see whether it opens. */
-export type Trial = { readonly opened: true } | { readonly opened: false; readonly said: string }
+export type Trial = { readonly opened: true } | FailedTrial
+
+export interface FailedTrial {
+  readonly opened: false
+  readonly said: string
+  /** How to go on, where the failure itself knew. */
+  readonly hint?: string
+}
 
 const rangeFirst = 0x78000000
 const rangeLast = 0x7fffffff
@@ -30,8 +38,9 @@ export function obstaclesBefore(facts: HostFacts): Obstacle[] {
 }
 
 /** Why a trial did not open, most certain first. */
-export function obstacleOf(facts: HostFacts, said: string): Obstacle {
-  return tooOld(facts, said) ?? namespacesOff(facts, said) ?? maskedProc(facts, said) ?? containerRefuses(facts, said) ?? unexplained(said)
+export function obstacleOf(facts: HostFacts, trial: FailedTrial): Obstacle {
+  const { said } = trial
+  return tooOld(facts, said) ?? namespacesOff(facts, said) ?? maskedProc(facts, said) ?? containerRefuses(facts, said) ?? unexplained(trial)
 }
 
 function tooOld(facts: HostFacts, said: string): Obstacle | undefined {
@@ -77,11 +86,11 @@ function containerRefuses(facts: HostFacts, said: string): Obstacle | undefined 
   }
 }
 
-function unexplained(said: string): Obstacle {
+function unexplained({ said, hint }: FailedTrial): Obstacle {
   return {
     what: 'a trial cell did not open',
     why: lastLine(said) || 'it ended without a word',
-    hint: 'bwrap --unshare-all --unshare-user --ro-bind / / --proc /proc true',
+    hint: hint ?? 'bwrap --unshare-all --unshare-user --ro-bind / / --proc /proc true',
   }
 }
 
@@ -89,23 +98,22 @@ function lastLine(said: string): string {
   return said.trim().split('\n').at(-1) ?? ''
 }
 
-/** What a cell's ids make of its limits and users. Memory and CPU need cgroups, which are handed in. */
-export function judgeLimits(facts: HostFacts, cgroups: Partial<Probe['limits']> = {}): Probe['limits'] {
-  const isRange = canMapRanges(facts)
-  const noCgroup = { enforced: false, why: 'no cgroup is at hand to hold it' } as const
+/** What holds each limit. Cgroups are handed in: what they enforce, or why there are none. */
+export function judgeLimits(facts: HostFacts, cgroups: Cgroups['enforces'] | string): Probe['limits'] {
+  const none = { enforced: false, why: String(cgroups) } as const
+  const { memory, cpus, processes } = typeof cgroups === 'string' ? { memory: none, cpus: none, processes: none } : cgroups
   return {
-    memory: noCgroup,
-    cpus: noCgroup,
+    memory,
+    cpus,
     disk: { enforced: true, by: 'a tmpfs of that size, shared by all that is writable', max: Math.floor(facts.memoryBytes / 2) },
-    processes: judgeProcesses(facts, isRange),
-    ...cgroups,
+    processes: processes.enforced ? processes : judgeProcesses(facts),
   }
 }
 
 /** Before Linux 5.14 the kernel counted a user's processes over all user namespaces: with ids of the cell's own that is the same, otherwise not. */
-function judgeProcesses(facts: HostFacts, isRange: boolean): Probe['limits']['processes'] {
+function judgeProcesses(facts: HostFacts): Probe['limits']['processes'] {
   const [major, minor] = facts.kernel
-  if (isRange || major > 5 || (major === 5 && minor >= 14)) return { enforced: true, by: 'RLIMIT_NPROC of each user in the cell' }
+  if (canMapRanges(facts) || major > 5 || (major === 5 && minor >= 14)) return { enforced: true, by: 'RLIMIT_NPROC of each user in the cell' }
   return { enforced: false, why: `Linux ${major}.${minor} counts the processes of uid ${facts.uid} outside the cell too` }
 }
 

@@ -2,6 +2,7 @@ import { connectWarden } from '../../channel/index.js'
 import type { Cell, CellSpec, Obstacle, Probe } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import { defaultLimits } from '../../contract/limits.js'
+import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { randomId } from '../../sys/random-id.js'
 import { type HostFacts, readHostFacts } from './facts.js'
 import { canMapRanges, judgeLimits, judgeUsers, obstacleOf, obstaclesBefore, type Trial } from './judgement.js'
@@ -10,27 +11,26 @@ const trialMs = 10_000
 
 export interface ProbeOptions {
   open(spec: CellSpec, signal: AbortSignal): Promise<Cell>
-  /** What cgroups can hold here. */
-  readonly cgroupLimits?: () => Promise<Partial<Probe['limits']>>
+  cgroups(): Promise<Cgroups | CgroupsUnavailable>
 }
 
 /** Never throws: what goes wrong is an obstacle. */
 export async function probeHost(options: ProbeOptions): Promise<Probe> {
   const facts = await readHostFacts()
   const before = obstaclesBefore(facts)
-  if (before.length > 0) return describe(facts, before)
+  if (before.length > 0) return describe(facts, before, { unavailable: 'not looked for' })
+  const cgroups = await options.cgroups().catch((error: unknown) => ({ unavailable: String(error) }))
   const trial = await tryCell(options)
-  if (!trial.opened) return describe(facts, [obstacleOf(facts, trial.said)])
-  return describe(facts, [], await options.cgroupLimits?.())
+  return describe(facts, trial.opened ? [] : [obstacleOf(facts, trial)], cgroups)
 }
 
-function describe(facts: HostFacts, obstacles: readonly Obstacle[], cgroupLimits: Partial<Probe['limits']> = {}): Probe {
+function describe(facts: HostFacts, obstacles: readonly Obstacle[], cgroups: Cgroups | CgroupsUnavailable): Probe {
   return {
     driver: 'bwrap',
     tier: 'process',
     available: obstacles.length === 0,
     obstacles,
-    limits: judgeLimits(facts, cgroupLimits),
+    limits: judgeLimits(facts, 'unavailable' in cgroups ? cgroups.unavailable : cgroups.enforces),
     users: judgeUsers(facts),
     filtersSyscalls: true,
     isolates: true,
@@ -45,17 +45,21 @@ function describe(facts: HostFacts, obstacles: readonly Obstacle[], cgroupLimits
 /** The smallest cell there is: nothing of the host but the warden, which must say hello. */
 async function tryCell(options: ProbeOptions): Promise<Trial> {
   const signal = AbortSignal.timeout(trialMs)
-  let cell: Cell | undefined
   try {
-    cell = await options.open(trialSpec(), signal)
-    const warden = await connectWarden(cell.channel, { signal })
-    warden.close()
+    const cell = await options.open(trialSpec(), signal)
+    try {
+      const warden = await connectWarden(cell.channel, { signal })
+      warden.close()
+    } finally {
+      await cell.close()
+    }
     return { opened: true }
   } catch (error) {
-    const said = cell?.diagnosis() || (error instanceof SandboxError ? error.message : String(error))
-    return { opened: false, said: signal.aborted ? `no answer within ${trialMs} ms ${said}` : said }
-  } finally {
-    await cell?.close()
+    if (signal.aborted) return { opened: false, said: `no answer within ${trialMs} ms` }
+    if (!(error instanceof SandboxError)) return { opened: false, said: String(error) }
+    // Failures of the programs point here; others know the way on.
+    const knows = error.hint !== undefined && !error.hint.includes('doctor')
+    return { opened: false, said: error.message, ...(knows ? { hint: error.hint } : {}) }
   }
 }
 

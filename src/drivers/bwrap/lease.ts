@@ -1,0 +1,76 @@
+import type { CellSpec } from '../../contract/driver.js'
+import { createCellRecords } from '../../sys/cell-records.js'
+import type { CellCgroup } from '../../sys/cell-cgroup.js'
+import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
+import { argumentsOf, findProcesses, killProcess } from '../../sys/processes.js'
+import { createUidRanges, processesIn } from '../../sys/uid-ranges.js'
+import { type CellIds, cellVariable } from './arguments.js'
+
+/** What a cell has of the host's for as long as it lives. It is on record, so that it is found again whatever happens to its owner. */
+export interface Lease {
+  readonly ids: CellIds
+  readonly cgroup: CellCgroup | undefined
+  /** Host pids that are the cell's. */
+  remains(): readonly number[]
+  /** When no process of the cell is left. */
+  release(): Promise<void>
+}
+
+export interface Lessor {
+  lease(spec: CellSpec): Promise<Lease>
+}
+
+export interface LessorOptions {
+  readonly hasRanges: boolean
+  readonly cgroups: Cgroups | CgroupsUnavailable
+}
+
+type IdLease = Pick<Lease, 'ids' | 'remains'> & { release(): void }
+
+/** Clears away what dead owners left, then hands out what is free. */
+export async function createLessor({ hasRanges, cgroups }: LessorOptions): Promise<Lessor> {
+  const leaseIds = hasRanges ? rangeLessor() : singleIdLessor()
+  const groups = 'unavailable' in cgroups ? undefined : cgroups
+  await groups?.sweep()
+  return {
+    async lease({ id, limits: { memoryBytes, cpus, processes } }) {
+      const ids = leaseIds(id)
+      try {
+        const cgroup = await groups?.create({ id, memoryBytes, cpus, processes })
+        return { ids: ids.ids, cgroup, remains: ids.remains, release: () => release(ids, cgroup) }
+      } catch (error) {
+        ids.release()
+        throw error
+      }
+    },
+  }
+}
+
+async function release(ids: IdLease, cgroup: CellCgroup | undefined): Promise<void> {
+  try {
+    await cgroup?.remove()
+  } finally {
+    ids.release()
+  }
+}
+
+function rangeLessor(): (cellId: string) => IdLease {
+  const ranges = createUidRanges()
+  return (cellId) => {
+    const range = ranges.claim(cellId)
+    return { ids: { kind: 'range', base: range.base, size: range.size }, remains: () => processesIn(range), release: range.release }
+  }
+}
+
+function singleIdLessor(): (cellId: string) => IdLease {
+  const records = createCellRecords({ sweep: (cellId) => findRemains(cellId).forEach(killProcess) })
+  return (cellId) => ({ ids: { kind: 'single' }, remains: () => findRemains(cellId), release: records.claim(cellId).release })
+}
+
+/** bwrap's processes carry the cell's id in their arguments until they become the warden, and a warden ends with its monitor or its channel. */
+function findRemains(cellId: string): number[] {
+  return findProcesses((pid) => {
+    const argv = argumentsOf(pid)
+    return argv[argv.indexOf(cellVariable) + 1] === cellId
+  })
+}
