@@ -1,0 +1,42 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+export interface ProcessRow {
+  readonly pid: number
+  readonly parent: number
+  readonly state: string
+}
+
+function rowOf(pid: string): ProcessRow[] {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    const [state = '', parent = ''] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return [{ pid: Number(pid), parent: Number(parent), state }]
+  } catch {
+    return []
+  }
+}
+
+/** Every process below this one, the dead ones too. */
+export function descendantsOf(root: number): ProcessRow[] {
+  const rows = readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap(rowOf)
+  const found: ProcessRow[] = []
+  for (const parents = [root]; parents.length > 0; ) {
+    const parent = parents.pop()
+    for (const row of rows) if (row.parent === parent) found.push(row), parents.push(row.pid)
+  }
+  return found
+}
+
+/** Processes whose environment carries this mark, wherever they went. */
+export function markedBy(mark: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/environ`, 'latin1').includes(mark)
+      } catch {
+        return false
+      }
+    })
+    .map(Number)
+}
