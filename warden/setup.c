@@ -25,12 +25,12 @@ static int clone_folder(int disk, const struct writable *writable, int index)
   char name[16];
   snprintf(name, sizeof name, "%d", index);
   if (mkdirat(disk, name, 0700) < 0) die("make folder for", writable->path);
+  /* The mode first: to set it on a folder that was given away would take one capability more. */
+  if (fchmodat(disk, name, writable->mode, 0) < 0) die("set mode of", writable->path);
   bool owned = writable->uid == geteuid() && writable->gid == getegid();
   if (!owned && fchownat(disk, name, writable->uid, writable->gid, AT_SYMLINK_NOFOLLOW) < 0) die("give away", writable->path);
-  /* By descriptor: once given away the folder could not be opened, and its mode must survive the change of owner. */
   int tree = (int)syscall(SYS_open_tree, disk, name, CLONE_TREE | O_CLOEXEC);
   if (tree < 0) die("clone mount for", writable->path);
-  if (fchmodat(disk, name, writable->mode, 0) < 0) die("set mode of", writable->path);
   return tree;
 }
 

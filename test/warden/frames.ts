@@ -96,10 +96,11 @@ export class Peer implements AsyncDisposable {
   #sleepers: (() => void)[] = []
   #over = false
 
-  constructor(command: readonly string[] = [WARDEN, '--subreaper'], options: { readonly uid?: number; readonly gid?: number } = {}) {
+  constructor(command: readonly string[] = [WARDEN, '--subreaper'], options: { readonly uid?: number; readonly gid?: number; readonly extra?: readonly 'pipe'[] } = {}) {
     if (!existsSync(WARDEN)) throw new Error(`${WARDEN} is missing: node scripts/build-native.mjs`)
     const [file = WARDEN, ...args] = command
-    this.child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe'], ...options })
+    const { extra = [], ...ids } = options
+    this.child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe', ...extra], ...ids })
     const stdout = this.child.stdout as Readable
     stdout.on('data', (chunk: Buffer) => this.#take(chunk))
     this.child.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk))
