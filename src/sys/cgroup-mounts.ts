@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 
 /** Where cgroups are mounted, told from /proc/self/mountinfo and /proc/self/cgroup. */
 
@@ -67,7 +67,7 @@ function parseMemberships(text: string): Map<string, string> {
 /** A mount may show only a part of the hierarchy; a path outside of that part cannot be reached through it. */
 function ownFolder(mount: Mount, path: string): string {
   if (path.includes('/..')) return mount.point
-  if (mount.root === '/') return join(mount.point, path)
+  if (mount.root === '/') return resolve(join(mount.point, path))
   const isInside = path === mount.root || path.startsWith(`${mount.root}/`)
-  return isInside ? join(mount.point, path.slice(mount.root.length)) : mount.point
+  return isInside ? resolve(join(mount.point, path.slice(mount.root.length))) : mount.point
 }

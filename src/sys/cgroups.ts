@@ -87,16 +87,32 @@ function findInVersion1(mounts: readonly CgroupMount[], tree: CgroupTree): Findi
 function findInVersion2(mounts: readonly CgroupMount[], tree: CgroupTree): Finding[] {
   const mount = mounts.find(({ version }) => version === 2)
   if (mount === undefined) return []
-  const offered = new Group(mount.mountPoint, tree).read('cgroup.controllers')?.split(' ') ?? []
-  const controllers = Object.values(controllerOf).filter((name) => offered.includes(name) && !isBoundToVersion1(name, mounts))
-  if (controllers.length === 0) return []
+  const wanted = Object.values(controllerOf).filter((name) => !isBoundToVersion1(name, mounts))
+  const offered = (folder: string): Controller[] => offeredBy(new Group(folder, tree), wanted)
+  // Where most is offered; of those the nearest, so that what bounds this process bounds its cells too.
+  const places = upwards(mount.own, mount.mountPoint).toSorted((one, other) => offered(other).length - offered(one).length)
   const refusals: string[] = []
-  for (let folder = mount.own; folder.startsWith(mount.mountPoint); folder = dirname(folder)) {
-    const why = tryDelegation(new Group(folder, tree), controllers, tree)
-    if (why === undefined) return [{ version: 2, place: { controllers, base: folder } }]
-    refusals.push(why)
+  for (const folder of places) {
+    const controllers = offered(folder)
+    const why = controllers.length === 0 ? `${folder} is given no controller` : tryDelegation(new Group(folder, tree), controllers, tree)
+    if (why !== undefined) refusals.push(why)
+    else return [{ version: 2, place: { controllers, base: folder } }, ...lackingAt(folder, wanted, controllers)]
   }
-  return [{ version: 2, place: { controllers, why: refusals.join('; ') || `${mount.own} is not below ${mount.mountPoint}` } }]
+  return [{ version: 2, place: { controllers: wanted.filter((name) => offered(mount.mountPoint).includes(name)), why: refusals.join('; ') } }]
+}
+
+function offeredBy(group: Group, wanted: readonly Controller[]): Controller[] {
+  const words = group.read('cgroup.controllers')?.split(' ') ?? []
+  return wanted.filter((name) => words.includes(name))
+}
+
+function upwards(folder: string, top: string): string[] {
+  return folder === top || !folder.startsWith(`${top}/`) ? [top] : [folder, ...upwards(dirname(folder), top)]
+}
+
+function lackingAt(folder: string, wanted: readonly Controller[], given: readonly Controller[]): Finding[] {
+  const lacking = wanted.filter((name) => !given.includes(name))
+  return lacking.length === 0 ? [] : [{ version: 2, place: { controllers: lacking, why: `${folder} is not given the controller ${lacking.join(', ')}` } }]
 }
 
 function isBoundToVersion1(controller: Controller, mounts: readonly CgroupMount[]): boolean {
@@ -107,13 +123,33 @@ function isBoundToVersion1(controller: Controller, mounts: readonly CgroupMount[
 function tryDelegation(group: Group, controllers: readonly Controller[], tree: CgroupTree): string | undefined {
   // A process moves only with a right to the group that is above both its old and its new one, which is this.
   if (!tree.isWritable(group.procs)) return `${group.folder} may not be written by this user`
-  const missing = (): Controller[] => controllers.filter((name) => !(group.read('cgroup.subtree_control') ?? '').split(' ').includes(name))
   try {
-    for (const name of missing()) group.write('cgroup.subtree_control', `+${name}`)
+    if (!handDown(group, controllers) && !(stepAside(group) && handDown(group, controllers))) return wordsOf(group, { code: 'EBUSY' })
   } catch (error) {
     return wordsOf(group, error)
   }
   return tryGroup(group, { version: 2, controllers })
+}
+
+/** False when processes in the group stand in the way. */
+function handDown(group: Group, controllers: readonly Controller[]): boolean {
+  const handed = group.read('cgroup.subtree_control')?.split(' ') ?? []
+  try {
+    for (const name of controllers) if (!handed.includes(name)) group.write('cgroup.subtree_control', `+${name}`)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EBUSY') return false
+    throw error
+  }
+}
+
+/** A service to which its whole group was delegated is alone in it, and may go one level down to make room. */
+function stepAside(group: Group): boolean {
+  if (group.read('cgroup.procs') !== `${process.pid}`) return false
+  const aside = group.below(cellName('engine'))
+  aside.make()
+  aside.write('cgroup.procs', `${process.pid}`)
+  return true
 }
 
 /** Makes a group and removes it again. Why that did not work, or undefined. */
