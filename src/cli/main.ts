@@ -15,7 +15,7 @@ Examples:
   glovebox run --timeout 5s --memory 128m -- sh -c 'wc -c' < some.file`
 
 const runNotes = `
-COMMAND is run as it is, never by a shell; for one: glovebox run -- sh -c 'a | b'
+COMMAND is run as it is, never by a shell; that would be: run -- sh -c 'a | b'
 Input that is piped or redirected to us is handed to it. A limit that you state
 and that cannot be enforced here is refused; glovebox doctor says which can.
 

@@ -45,8 +45,11 @@ interface Failure {
   readonly hint: string | undefined
 }
 
+/** The next act where whoever threw could not know that it was asked by a command line. */
+const usualHints: Partial<Record<ErrorCode, string>> = { invalid: 'glovebox run --help', unsupported: 'glovebox doctor', unavailable: 'glovebox doctor' }
+
 function failureOf(error: unknown): Failure {
-  if (error instanceof SandboxError) return { code: error.code, message: error.message, hint: error.hint }
+  if (error instanceof SandboxError) return { code: error.code, message: error.message, hint: error.hint ?? usualHints[error.code] }
   const message = error instanceof Error ? error.message : String(error)
   return { code: 'internal', message, hint: 'GLOVEBOX_DEBUG=1 glovebox …' }
 }

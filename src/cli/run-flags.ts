@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import { defaultLimits, limitsSchema } from '../contract/limits.js'
-import type { RunRequest } from '../contract/run.js'
+import { type RunRequest, runRequestSchema } from '../contract/run.js'
 import { envSchema, pathSchema, type SpecInput, specSchema, tiers, userNames } from '../contract/spec.js'
 
 /** Flags as commander hands them over: text, as the user typed it. */
@@ -52,7 +52,11 @@ export function parseRunFlags(argv: readonly string[], flags: RunFlags): ParsedR
     driver: parse('--driver', specSchema.shape.driver, flags.driver),
     minTier: oneOf('--min-tier', tiers, flags.minTier),
   }
-  const request = { command: [...argv], env: parseEnv(flags.env ?? []), cwd: parse('--workdir', pathSchema, flags.workdir) }
+  const request = {
+    command: parse('COMMAND', runRequestSchema.shape.command, argv) ?? [],
+    env: parseEnv(flags.env ?? []),
+    cwd: parse('--workdir', pathSchema, flags.workdir),
+  }
   return { spec: stated(spec), request: stated(request) }
 }
 

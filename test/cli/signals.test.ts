@@ -30,7 +30,7 @@ describe('Ctrl-C', () => {
   })
 
   test('once ends a program that does not mind it as 130, without a word', async () => {
-    const child = start('echo ready; sleep 60')
+    const child = start('echo ready; exec sleep 60')
     const result = collect(child)
     await printed(child, 'ready')
     child.kill('SIGINT')
@@ -71,7 +71,7 @@ describe.each([
 })
 
 test('SIGKILL to the CLI leaves no program', async () => {
-  const child = start('echo ready; sleep 63')
+  const child = start('echo ready; exec sleep 63')
   const result = collect(child)
   await printed(child, 'ready')
   child.kill('SIGKILL')

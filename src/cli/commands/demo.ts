@@ -58,7 +58,7 @@ export async function demo(flags: DemoFlags): Promise<number> {
 
 /** Learns which driver is chosen, and takes the engine's first-time costs out of the first step. */
 async function firstSandbox({ platform, flags, signal }: Ground) {
-  const info = await platform.create(parseRunFlags([], flags).spec, { signal })
+  const info = await platform.create(parseRunFlags(['true'], flags).spec, { signal })
   await platform.close(info.id)
   return info
 }

@@ -16,7 +16,7 @@ export async function doctor(options: DoctorOptions): Promise<number> {
   using interrupts = watchInterrupts()
   await using platform = createPlatform()
   const drivers = await platform.probe({ signal: interrupts.signal })
-  const ready = drivers.some((probe) => probe.available && probe.isolates)
+  const ready = isReady(drivers)
   const host = { system: `${type()} ${release()} ${arch()}`, node: process.versions.node, uid: process.getuid?.() ?? null }
   if (options.json) printJson({ version: options.version, host, ready, drivers })
   else {
@@ -24,15 +24,19 @@ export async function doctor(options: DoctorOptions): Promise<number> {
     const who = host.uid === 0 ? 'root' : `user ${host.uid}`
     const sections = drivers.map((probe) => describeDriver(probe, colors))
     const head = `${colors.bold(`glovebox ${options.version}`)}  ${host.system}, Node ${host.node}, as ${who}`
-    process.stdout.write(`${[head, ...sections, verdict(ready, colors)].join('\n\n')}\n`)
+    process.stdout.write(`${[head, ...sections, verdict(drivers, colors)].join('\n\n')}\n`)
   }
   return ready ? exitCodes.ok : exitCodes.failure
 }
 
-function verdict(ready: boolean, colors: Colors): string {
-  return ready
-    ? `${colors.green('✓')} Sandboxes can be made here.  Try: glovebox demo`
-    : `${colors.red('✗')} No sandbox can be made here until an obstacle above is removed.`
+function verdict(drivers: readonly Probe[], colors: Colors): string {
+  if (isReady(drivers)) return `${colors.green('✓')} Sandboxes can be made here.  Try: glovebox demo`
+  const way = drivers.length === 0 ? `there is no driver for ${type()} yet; Linux is needed` : 'an obstacle above is in the way'
+  return `${colors.red('✗')} No sandbox can be made here: ${way}.`
+}
+
+function isReady(drivers: readonly Probe[]): boolean {
+  return drivers.some((probe) => probe.available && probe.isolates)
 }
 
 function describeDriver(probe: Probe, colors: Colors): string {
