@@ -94,6 +94,10 @@ def forked(act):
     code = struct.unpack('<i', os.read(r, 4))[0]; os.wait()
     if code: raise OSError(code, 'forked')
     return 'done'
+def type_into_own_terminal():
+    import fcntl
+    os.setsid(); end = os.openpty()[1]
+    fcntl.ioctl(end, 0x540e, 0); fcntl.ioctl(end, 0x5412, b'x')
 def tried(act):
     try: act()
     except OSError: pass

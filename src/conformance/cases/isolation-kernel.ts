@@ -76,6 +76,7 @@ const attacks: readonly Attack[] = [
       fsopen: "os.close(call('fsopen', b'tmpfs', 0))",
       open_tree: "os.close(call('open_tree', -100, b'/usr', 1))",
       chroot: "forked(lambda: call('chroot', b'/usr'))",
+      'as root of a namespace of its own': "forked(lambda: (call('unshare', 0x10020000), call('mount', b'none', b'/tmp', b'tmpfs', 0, None)))",
     },
     controls: { 'a folder': "[os.mkdir('/tmp/place'), os.rmdir('/tmp/place')]" },
   },
@@ -135,6 +136,7 @@ const attacks: readonly Attack[] = [
     errors: [...denied, 'EIO'],
     tries: {
       TIOCSTI: "(lambda pair: __import__('fcntl').ioctl(pair[1], 0x5412, b'x'))(os.openpty())",
+      'TIOCSTI on a terminal of its own': 'forked(type_into_own_terminal)',
       'TIOCSTI with high bits': "(lambda pair: call('ioctl', pair[1], 0x100005412, b'x'))(os.openpty())",
     },
     controls: { 'the size of a terminal': "(lambda pair: __import__('fcntl').ioctl(pair[1], 0x5413, bytes(8)))(os.openpty())" },
