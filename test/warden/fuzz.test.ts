@@ -1,0 +1,24 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+const root = join(import.meta.dirname, '../..')
+const fuzzIn = (folder: string) => spawnSync(process.execPath, [join(folder, 'scripts/fuzz.mjs'), '--seconds', '2', '--seed', '1'], { encoding: 'utf8' })
+
+test('the fuzzer finds a planted over-read, shows its input and fails; without it, it passes', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'warden-fuzz-'))
+  try {
+    for (const part of ['warden', 'scripts/fuzz.mjs']) cpSync(join(root, part), join(folder, part), { recursive: true })
+    expect(fuzzIn(folder)).toMatchObject({ status: 0, stdout: expect.stringMatching(/seed 1.*\n.*[1-9]\d* inputs/) })
+    const parser = join(folder, 'warden/frame.c')
+    const source = readFileSync(parser, 'utf8')
+    const broken = source.replace('length - FRAME_HEADER < frame->length', 'length - FRAME_HEADER + 1 < frame->length')
+    expect(broken).not.toBe(source)
+    writeFileSync(parser, broken)
+    expect(fuzzIn(folder)).toMatchObject({ status: 1, stdout: expect.stringMatching(/FOUND[^]*--reproduce \d [0-9a-f]+\n/) })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})

@@ -1,0 +1,25 @@
+/* The fuzzer's inputs: well-formed seeds, and mutations of them, from one reproducible source of chance. */
+#ifndef GLOVEBOX_FUZZ_INPUTS_H
+#define GLOVEBOX_FUZZ_INPUTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { INPUT_MOST = 8192 };
+
+struct input {
+  uint8_t bytes[INPUT_MOST];
+  size_t length;
+};
+
+struct chance {
+  uint64_t state;
+};
+
+uint32_t chance_below(struct chance *chance, uint32_t bound);
+/* A seed of the given kind (any number will do), then mutated a few times. */
+void input_make(struct input *input, struct chance *chance, uint32_t kind);
+/* Kinds below this are streams of frames; then START payloads, then lines of /proc/PID/stat. */
+enum input_kind { INPUT_FRAMES, INPUT_START, INPUT_STAT, INPUT_KINDS };
+
+#endif
