@@ -11,6 +11,12 @@ export interface MeteredOutputOptions {
   failure(cause: unknown): Promise<unknown>
 }
 
+interface Cut {
+  readonly reason: unknown
+  /** Awaited before the reason is thrown. */
+  readonly after: Promise<unknown>
+}
+
 const done = { done: true, value: undefined } as const
 
 /** What a program prints, counted, and cut off after exactly `limitBytes`. What comes later is read and dropped, so that it does not hold the program. */
@@ -19,7 +25,7 @@ export class MeteredOutput implements AsyncIterableIterator<OutputEvent, undefin
   readonly #options: MeteredOutputOptions
   #isClaimed = false
   #isLeft = false
-  #cut: { readonly reason: unknown } | undefined
+  #cut: Cut | undefined
   #printedBytes = 0
   #reading: Promise<unknown> = Promise.resolve()
 
@@ -42,9 +48,9 @@ export class MeteredOutput implements AsyncIterableIterator<OutputEvent, undefin
     return this.#reading
   }
 
-  /** From now on iteration ends by throwing `reason`. */
-  cut(reason: unknown): void {
-    this.#cut ??= { reason }
+  /** From now on iteration ends by throwing the reason. */
+  cut(cut: Cut): void {
+    this.#cut ??= cut
   }
 
   [Symbol.asyncIterator](): this {
@@ -56,10 +62,10 @@ export class MeteredOutput implements AsyncIterableIterator<OutputEvent, undefin
   async next(): Promise<IteratorResult<OutputEvent, undefined>> {
     if (this.#isLeft) return done
     const event = await this.#read().catch(async (error: unknown) => {
-      throw this.#cut ? this.#cut.reason : await this.#options.failure(error)
+      throw this.#cut ? await reasonOf(this.#cut) : await this.#options.failure(error)
     })
     if (event) return { done: false, value: event }
-    if (this.#cut) throw this.#cut.reason
+    if (this.#cut) throw await reasonOf(this.#cut)
     return done
   }
 
@@ -102,4 +108,9 @@ export class MeteredOutput implements AsyncIterableIterator<OutputEvent, undefin
     if (room >= 0) this.#options.onExceeded()
     return room > 0 ? { type, bytes: bytes.subarray(0, room) } : undefined
   }
+}
+
+async function reasonOf({ reason, after }: Cut): Promise<unknown> {
+  await after
+  return reason
 }

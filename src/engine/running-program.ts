@@ -103,8 +103,8 @@ export class RunningProgram implements PlatformProcess {
   #abort(): void {
     const { program, signal } = this.#start
     this.#aborted = { reason: signal?.reason }
-    this.output.cut(signal?.reason)
     this.#killing = Promise.all([this.#killing, this.#killAll()])
+    this.output.cut({ reason: signal?.reason, after: this.#killing })
     program.discardOutput()
   }
 

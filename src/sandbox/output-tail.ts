@@ -1,5 +1,5 @@
 /** How much of each stream a process keeps for a reader that is not there, or slow. */
-export const tailBytes = 2 ** 20
+const tailBytes = 2 ** 20
 const mostPerRead = 64 * 1024
 const leastCapacity = 4096
 
@@ -8,6 +8,7 @@ const leastCapacity = 4096
  * A reader that keeps up misses nothing; one that needs every byte however slow it is iterates a run instead.
  */
 export class OutputTail {
+  readonly #capacity: number
   #ring = new Uint8Array(0)
   #start = 0
   #length = 0
@@ -17,14 +18,18 @@ export class OutputTail {
   #failure: { readonly reason: unknown } | undefined
   #wake: (() => void) | undefined
 
+  constructor(capacity = tailBytes) {
+    this.#capacity = capacity
+  }
+
   get droppedBytes(): number {
     return this.#droppedBytes
   }
 
   push(bytes: Uint8Array): void {
     if (this.#isUnwanted || bytes.length === 0) return
-    const kept = bytes.length > tailBytes ? bytes.subarray(bytes.length - tailBytes) : bytes
-    const excess = Math.max(0, this.#length + kept.length - tailBytes)
+    const kept = bytes.length > this.#capacity ? bytes.subarray(bytes.length - this.#capacity) : bytes
+    const excess = Math.max(0, this.#length + kept.length - this.#capacity)
     this.#droppedBytes += bytes.length - kept.length + excess
     this.#skip(excess)
     this.#grow(this.#length + kept.length)
@@ -77,7 +82,7 @@ export class OutputTail {
 
   #grow(length: number): void {
     if (length <= this.#ring.length) return
-    const ring = new Uint8Array(Math.min(tailBytes, Math.max(length, this.#ring.length * 2, leastCapacity)))
+    const ring = new Uint8Array(Math.min(this.#capacity, Math.max(length, this.#ring.length * 2, leastCapacity)))
     const first = this.#ring.subarray(this.#start, Math.min(this.#start + this.#length, this.#ring.length))
     ring.set(first, 0)
     ring.set(this.#ring.subarray(0, this.#length - first.length), first.length)

@@ -39,6 +39,10 @@ export interface RunOrder {
  * back-pressure and no output limit. Any other is captured within the output limit, awaited or not; iterated later, it is handed over when it has ended.
  */
 export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
+  // biome-ignore lint/suspicious/noThenProperty: a run is awaited for its result
+  readonly then: Promise<RunResult>['then'] = (onResult, onError) => this.#awaited().then(onResult, onError)
+  readonly catch: Promise<RunResult>['catch'] = (onError) => this.#awaited().catch(onError)
+  readonly finally: Promise<RunResult>['finally'] = (onSettled) => this.#awaited().finally(onSettled)
   readonly #order: RunOrder
   readonly #program: Promise<PlatformProcess>
   readonly #result: Promise<RunResult>
@@ -53,24 +57,6 @@ export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
     this.#result = this.#program.then((program) => (this.#isCaptured ? this.#capture(program) : Promise.reject(streamed())))
     // Someone who only iterates, or who does not care, is not to be told of a failure by a crash.
     this.#result.catch(() => undefined)
-  }
-
-  // biome-ignore lint/suspicious/noThenProperty: a run is awaited for its result
-  then<Value = RunResult, Caught = never>(
-    onResult?: ((result: RunResult) => Value | PromiseLike<Value>) | null,
-    onError?: ((reason: unknown) => Caught | PromiseLike<Caught>) | null,
-  ): Promise<Value | Caught> {
-    if (this.#use === 'iterated') return Promise.reject<RunResult>(streamed()).then(onResult, onError)
-    this.#use = 'awaited'
-    return this.#result.then(onResult, onError)
-  }
-
-  catch<Caught = never>(onError?: ((reason: unknown) => Caught | PromiseLike<Caught>) | null): Promise<RunResult | Caught> {
-    return this.then(undefined, onError)
-  }
-
-  finally(onSettled?: (() => void) | null): Promise<RunResult> {
-    return this.then().finally(onSettled)
   }
 
   /** Leaving the iteration early kills the program. */
@@ -94,6 +80,12 @@ export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
         return this
       },
     }
+  }
+
+  #awaited(): Promise<RunResult> {
+    if (this.#use === 'iterated') return Promise.reject(streamed())
+    this.#use = 'awaited'
+    return this.#result
   }
 
   async #start(): Promise<PlatformProcess> {

@@ -215,12 +215,7 @@ describe('creating', () => {
   })
 
   test('fails as broken, with the warden’s own words, when it does not answer', async () => {
-    const { open } = driver
-    driver.open = async (spec, signal) => {
-      const cell = await open.call(driver, spec, signal)
-      driver.cells[0]?.child.kill('SIGKILL')
-      return Object.assign(cell, { diagnosis: () => 'warden: mount /tmp: no such device\n' })
-    }
+    driver.argv = () => ['/bin/sh', '-c', 'echo "warden: mount /tmp: no such device" >&2; exit 70']
     const error = (await rejectionOf(engine.create({}))) as SandboxError
     expect([error.code, error.message]).toEqual([
       'broken',

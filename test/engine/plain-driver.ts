@@ -35,6 +35,7 @@ export class PlainDriver implements Driver {
   gate: () => Promise<unknown> = () => Promise.resolve()
   oomKills: () => number | undefined = () => undefined
   closeFailures = 0
+  argv: () => readonly [string, ...string[]] = () => [nativeProgram('warden'), '--subreaper']
 
   async probe(): Promise<Probe> {
     this.probes += 1
@@ -45,7 +46,8 @@ export class PlainDriver implements Driver {
     await this.gate()
     signal.throwIfAborted()
     const folder = await mkdtemp(join(tmpdir(), 'gbx-plain-'))
-    const child = spawn(nativeProgram('warden'), ['--subreaper'], { stdio: 'pipe', env: {} })
+    const [program, ...args] = this.argv()
+    const child = spawn(program, args, { stdio: 'pipe', env: {} })
     const cell = new PlainCell(this, child, folder)
     this.cells.push(cell)
     await this.gate()

@@ -1,0 +1,122 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Engine } from '../../src/engine/engine.js'
+import { Sandbox } from '../../src/sandbox/index.js'
+import { rejectionOf } from '../engine/collect.js'
+import { createPlainEngine, PlainDriver } from '../engine/plain-driver.js'
+import { isRunning, markedSleep, waitUntil } from '../engine/processes.js'
+
+let platform: Engine
+let sandbox: Sandbox
+
+beforeEach(async () => {
+  platform = createPlainEngine(new PlainDriver())
+  sandbox = await Sandbox.create({ platform, limits: { time: '300ms' } })
+})
+
+afterEach(async () => {
+  await platform[Symbol.asyncDispose]()
+})
+
+async function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {
+  return new Response(stream as never).text()
+}
+
+describe('a process', () => {
+  test('is written to and read from while it runs', async () => {
+    const process = await sandbox.spawn('while read line; do echo "got $line"; done; echo bye >&2; exit 4')
+    expect(process.pid).toBeGreaterThan(0)
+    const reader = process.stdout.getReader()
+    await process.stdin.write('one\n')
+    expect(Buffer.from((await reader.read()).value ?? []).toString()).toBe('got one\n')
+    await process.stdin.end('two\n')
+    expect(Buffer.from((await reader.read()).value ?? []).toString()).toBe('got two\n')
+    expect((await reader.read()).done).toBe(true)
+    expect(await textOf(process.stderr)).toBe('bye\n')
+    expect((await process.wait()).outcome).toEqual({ kind: 'exited', code: 4 })
+    expect((await process.wait()).outcome).toEqual({ kind: 'exited', code: 4 })
+  })
+
+  test('is piped into and iterated as web streams', async () => {
+    const process = await sandbox.spawn(['tr', 'a-z', 'A-Z'])
+    const piping = new Blob(['hello ', 'there']).stream().pipeTo(process.stdin.writable as never)
+    let seen = ''
+    for await (const bytes of process.stdout) seen += Buffer.from(bytes)
+    await piping
+    expect(seen).toBe('HELLO THERE')
+  })
+
+  test('is fed from a source that is given, to its end', async () => {
+    const process = await sandbox.spawn(['cat'], { stdin: 'given' })
+    expect(await textOf(process.stdout)).toBe('given')
+  })
+
+  test('outlives the wall time of runs, and has one of its own when it is given', async () => {
+    const lasting = await sandbox.spawn('sleep 0.6; exit 9')
+    expect((await lasting.wait()).outcome).toEqual({ kind: 'exited', code: 9 })
+    const timed = await sandbox.spawn('sleep 30', { timeout: 100 })
+    expect((await timed.wait()).outcome).toEqual({ kind: 'timed-out', limitMs: 100 })
+  })
+
+  test('is never held back by what nobody reads: the end of it is kept, the rest counted', async () => {
+    const process = await sandbox.spawn('head -c 3000000 /dev/zero; printf END; head -c 2000000 /dev/zero >&2')
+    const { outcome, usage } = await process.wait()
+    expect([outcome, usage.outputBytes]).toEqual([{ kind: 'exited', code: 0 }, 5_000_003])
+    const kept = await textOf(process.stdout)
+    expect([kept.length, kept.endsWith('END')]).toEqual([2 ** 20, true])
+    expect(process.droppedBytes).toEqual({ stdout: 3_000_003 - 2 ** 20, stderr: 2_000_000 - 2 ** 20 })
+  })
+
+  test('whose stdout alone is read does not hang on its stderr', async () => {
+    const process = await sandbox.spawn('head -c 3000000 /dev/zero >&2; echo done')
+    expect(await textOf(process.stdout)).toBe('done\n')
+  })
+
+  test('whose reader left goes on', async () => {
+    const process = await sandbox.spawn('echo ready; head -c 3000000 /dev/zero; exit 3')
+    for await (const _ of process.stdout) break
+    expect((await process.wait()).outcome).toEqual({ kind: 'exited', code: 3 })
+  })
+
+  test('is signaled by name and killed with its descendants', async () => {
+    const { marker, command } = markedSleep()
+    const process = await sandbox.spawn(`trap "echo caught" USR1; echo up; setsid ${command} & while :; do sleep 0.02; done`)
+    const reader = process.stdout.getReader()
+    await reader.read()
+    await waitUntil(() => isRunning(marker))
+    await process.signal('SIGUSR1')
+    expect(Buffer.from((await reader.read()).value ?? []).toString()).toBe('caught\n')
+    await process.kill('done with it')
+    expect(isRunning(marker)).toBe(false)
+    expect((await process.wait()).outcome).toEqual({ kind: 'killed', reason: 'done with it' })
+  })
+
+  test('is killed at the end of its scope, and when its signal aborts', async () => {
+    const { marker, command } = markedSleep()
+    {
+      await using process = await sandbox.spawn(command)
+      expect(process.pid).toBeGreaterThan(0)
+      await waitUntil(() => isRunning(marker))
+    }
+    expect(isRunning(marker)).toBe(false)
+    const controller = new AbortController()
+    const aborted = await sandbox.spawn('sleep 30', { signal: controller.signal })
+    controller.abort('reason')
+    expect(await rejectionOf(aborted.wait())).toBe('reason')
+  })
+
+  test('that did not start is told by its end', async () => {
+    const process = await sandbox.spawn(['no-such-program'])
+    expect(process.pid).toBe(0)
+    expect(await textOf(process.stdout)).toBe('')
+    expect((await process.wait()).outcome).toMatchObject({ kind: 'not-started', code: 127 })
+  })
+
+  test('ends with its sandbox: its end, its streams and its input are told why', async () => {
+    const process = await sandbox.spawn(['cat'])
+    const reading = rejectionOf(textOf(process.stdout))
+    await sandbox.close()
+    expect(await rejectionOf(process.wait())).toMatchObject({ code: 'closed' })
+    expect(await reading).toMatchObject({ code: 'closed' })
+    expect(await rejectionOf(process.stdin.write('x'))).toMatchObject({ code: 'closed' })
+  })
+})
