@@ -1,11 +1,14 @@
 /** Folders for a while, which a program may fill with whatever it likes. */
 import { randomUUID } from 'node:crypto'
-import { chmod, lstat, mkdtemp, opendir, realpath, rename, rmdir, unlink } from 'node:fs/promises'
+import { chmodSync, type Dirent, lstatSync, opendirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs'
+import { mkdtemp, realpath } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate as otherWork } from 'node:timers/promises'
 import { SandboxError } from '../contract/errors.js'
 
 const maxPasses = 20
+const entriesAtOnce = 100
 
 /** Mode 0700, below the system's place for temporary files. */
 export async function makeTempFolder(prefix: string): Promise<string> {
@@ -15,54 +18,64 @@ export async function makeTempFolder(prefix: string): Promise<string> {
 /**
  * Removes a folder with all that is in it; quiet when it is gone already. Every folder found inside is first moved up to the top, so that no path
  * grows with the depth of the tree, and is opened up before, so that no mode protects it. Names are bytes: they need not be text. Links are
- * removed, never followed.
+ * removed, never followed. The calls are synchronous, since there may be very many very small ones, with pauses for other work between them.
  */
 export async function removeTree(folder: string): Promise<void> {
-  if (!(await isFolder(folder))) return
-  const top = Buffer.from(`${folder}/`)
+  if (!isFolder(folder)) return
   for (let pass = 0; pass < maxPasses; pass += 1) {
-    await empty(Buffer.from(folder), top)
-    if (await isRemoved(folder)) return
+    await empty(Buffer.from(folder))
+    if (isRemoved(folder)) return
   }
   throw new SandboxError('broken', `${folder} is filled faster than it can be emptied`)
 }
 
-async function empty(folder: Buffer, top: Buffer): Promise<void> {
-  const waiting = [folder]
-  for (let current = waiting.pop(); current; current = waiting.pop()) {
-    await chmod(current, 0o700)
-    const isTop = current === folder
-    for await (const entry of await opendir(current, { encoding: 'buffer' as BufferEncoding })) {
-      const path = Buffer.concat([current, slash, entry.name as unknown as Buffer])
-      if (!entry.isDirectory()) await unlink(path)
-      else waiting.push(isTop ? path : await moveUp(path, top))
+async function empty(top: Buffer): Promise<void> {
+  const waiting = [top]
+  let entries = 0
+  for (let folder = waiting.pop(); folder; folder = waiting.pop()) {
+    for (const entry of entriesOf(folder)) {
+      const path = Buffer.concat([folder, slash, entry.name as unknown as Buffer])
+      if (!entry.isDirectory()) unlinkSync(path)
+      else waiting.push(folder === top ? openUp(path) : moveUp(path, top))
+      entries += 1
+      if (entries % entriesAtOnce === 0) await otherWork()
     }
-    if (!isTop) await isRemoved(current)
+    if (folder !== top) isRemoved(folder)
   }
 }
 
 const slash = Buffer.from('/')
 
-async function moveUp(path: Buffer, top: Buffer): Promise<Buffer> {
-  const target = Buffer.concat([top, Buffer.from(randomUUID())])
-  // Moving a folder writes its `..`, which its own mode can forbid.
-  await chmod(path, 0o700)
-  await rename(path, target)
-  return target
-}
-
-async function isFolder(path: string): Promise<boolean> {
+/** Read as they are needed: there may be more of them than fit in memory. */
+function* entriesOf(folder: Buffer): Generator<Dirent> {
+  // The declared type knows only names that are text.
+  const listing = opendirSync(folder as unknown as string, { encoding: 'buffer' as BufferEncoding })
   try {
-    return (await lstat(path)).isDirectory()
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
-    throw error
+    for (let entry = listing.readSync(); entry; entry = listing.readSync()) yield entry
+  } finally {
+    listing.closeSync()
   }
 }
 
-async function isRemoved(path: string | Buffer): Promise<boolean> {
+/** Emptying a folder writes its list, and moving it its `..`; its own mode can forbid both. */
+function openUp(path: Buffer): Buffer {
+  chmodSync(path, 0o700)
+  return path
+}
+
+function moveUp(path: Buffer, top: Buffer): Buffer {
+  const target = Buffer.concat([top, slash, Buffer.from(randomUUID())])
+  renameSync(openUp(path), target)
+  return target
+}
+
+function isFolder(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+}
+
+function isRemoved(path: string | Buffer): boolean {
   try {
-    await rmdir(path)
+    rmdirSync(path)
     return true
   } catch (error) {
     // Something was put there meanwhile, by a program that is about to end; the next pass finds it.
