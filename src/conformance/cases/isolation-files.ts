@@ -101,14 +101,14 @@ const hostAttacks: readonly Attack[] = [
     id: 'control-sockets',
     name: 'no socket that controls the host can be connected to',
     tries: Object.fromEntries(sockets.map((path) => [path, `connect(socket.AF_UNIX, ${literal(path)})`])),
-    controls: { 'a socket of its own': "serve(socket.AF_UNIX, '/tmp/own.sock')" },
+    controls: { 'a socket of its own': "serve(socket.AF_UNIX, 'own.sock')" },
   },
   {
     id: 'writes-outside',
     name: 'nothing can be written outside the workspace, the temporary folders and home',
     errors: ['EROFS', 'EACCES', 'EPERM', 'ENOENT'],
     tries: Object.fromEntries(outside.map((folder) => [folder, `create(${literal(`${folder === '/' ? '' : folder}/${randomName()}`)})`])),
-    controls: Object.fromEntries(['/tmp', '/var/tmp', '/dev/shm', '.'].map((folder) => [folder, `create(${literal(`${folder}/own`)})`])),
+    controls: Object.fromEntries(['/tmp', '/var/tmp', '/dev/shm', '.'].map((folder) => [folder, `create(${literal(`${folder}/${randomName()}`)})`])),
   },
   {
     id: 'system-files',
@@ -146,7 +146,7 @@ const hostAttacks: readonly Attack[] = [
       '/dev/kmsg': "os.open('/dev/kmsg', os.O_RDONLY)",
       '/dev/mem': "os.open('/dev/mem', os.O_RDONLY)",
       "the host's terminals": "found([n for n in os.listdir('/dev/pts') if n != 'ptmx'])",
-      mknod: "[os.mknod('/tmp/node', 0o20600, os.makedev(1, 3)), write_open('/tmp/node'), os.unlink('/tmp/node')]",
+      mknod: "[os.mknod('node', 0o20600, os.makedev(1, 3)), write_open('node'), os.unlink('node')]",
     },
     controls: {
       null: "open('/dev/null', 'wb').write(b'x')",

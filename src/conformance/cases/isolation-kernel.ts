@@ -78,7 +78,7 @@ const attacks: readonly Attack[] = [
       chroot: "forked(lambda: call('chroot', b'/usr'))",
       'as root of a namespace of its own': "forked(lambda: (call('unshare', 0x10020000), call('mount', b'none', b'/tmp', b'tmpfs', 0, None)))",
     },
-    controls: { 'a folder': "[os.mkdir('/tmp/place'), os.rmdir('/tmp/place')]" },
+    controls: { 'a folder': "[os.mkdir('place'), os.rmdir('place')]" },
   },
   {
     id: 'kernel-keys',

@@ -23,7 +23,7 @@ const abstractSocket: Attack = {
   id: 'host-abstract-socket',
   name: 'an abstract socket of the host cannot be reached, while its own can',
   tries: ({ canaries }) => (canaries.abstractSocket ? { 'by name': `connect(socket.AF_UNIX, '\\0' + ${literal(canaries.abstractSocket.name)})` } : {}),
-  controls: { 'its own': "serve(socket.AF_UNIX, '\\0own')" },
+  controls: { 'its own': "serve(socket.AF_UNIX, '\\0' + str(os.getpid()))" },
 }
 
 const interfaces: Attack = {

@@ -105,13 +105,16 @@ for folder in ('.', '/tmp', '/var/tmp', '/dev/shm'): os.unlink(folder + '/' + na
 
 const look = `import json, os, socket, sys
 name, port = sys.argv[1], int(sys.argv[2])
+def command(pid):
+    try: return open('/proc/%s/cmdline' % pid, 'rb').read()
+    except OSError: return b''
 def reaches(family, address):
     try: socket.socket(family).connect(address); return True
     except OSError: return False
 seen = {folder: os.path.exists(folder + '/' + name) for folder in ('.', '/tmp', '/var/tmp', '/dev/shm')}
 seen['abstract socket'] = reaches(socket.AF_UNIX, '\\0' + name)
 seen['loopback'] = reaches(socket.AF_INET, ('127.0.0.1', port))
-seen['process'] = any(name.encode() in open('/proc/%s/cmdline' % p, 'rb').read() for p in os.listdir('/proc') if p.isdigit() and p != str(os.getpid()))
+seen['process'] = any(name.encode() in command(p) for p in os.listdir('/proc') if p.isdigit() and p != str(os.getpid()))
 print(json.dumps(seen))`
 
 const neighbours: Case = {

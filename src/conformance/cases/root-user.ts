@@ -23,10 +23,10 @@ const attacks: readonly Attack[] = [
       '/etc/passwd': "write_open('/etc/passwd')",
       'the canary': `read(${literal(canaries.file.path)})`,
       core_pattern: "write_open('/proc/sys/kernel/core_pattern')",
-      'a device': "[os.mknod('/tmp/node', 0o20600, os.makedev(1, 3)), os.unlink('/tmp/node')]",
+      'a device': "[os.mknod('node', 0o20600, os.makedev(1, 3)), os.unlink('node')]",
       shadow: "read('/etc/shadow')",
     }),
-    controls: { 'its home': "create('/root/own')", 'the workspace': "create('own')" },
+    controls: { 'its home': "create('/root/gbx-own')", 'the workspace': "create('own')" },
   },
   {
     id: 'root-kernel',
@@ -41,7 +41,7 @@ const attacks: readonly Attack[] = [
       'raw socket': 'socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)',
       open_by_handle: "os.close(call('open_by_handle_at', os.open('/', os.O_RDONLY), struct.pack('<IiQ', 8, 1, 2), 0))",
     },
-    controls: { 'an owner': "[open('/tmp/own', 'w').close(), os.chown('/tmp/own', 1000, 1000)]", 'a low port': "socket.socket().bind(('127.0.0.1', 80))" },
+    controls: { 'an owner': "[open('own', 'w').close(), os.chown('own', 1000, 1000)]", 'a low port': "socket.socket().bind(('127.0.0.1', 80))" },
   },
   {
     id: 'root-warden',
