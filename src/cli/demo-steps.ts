@@ -72,7 +72,7 @@ export const demoSteps: readonly DemoStep[] = [
     timeMs: 20_000,
     judge: ({ outcome, stdout, stderr }, stage) => {
       const leaked = stdout.includes(stage.secret)
-      return { ok: !leaked && isRefusal(outcome), seen: leaked ? 'it was read' : lastReason(stderr) || describe(outcome) }
+      return { ok: !leaked && isRefusal(outcome), seen: leaked ? 'it was read' : refusalOf(outcome, stderr) }
     },
     judgePlain: (plain, stage) => (plain.stdout.includes(stage.secret) ? 'reads it' : 'could not read it'),
   },
@@ -85,7 +85,7 @@ export const demoSteps: readonly DemoStep[] = [
     timeMs: 20_000,
     judge: async ({ outcome, stderr }, stage) => {
       const written = await stage.takeWritten()
-      return { ok: !written && isRefusal(outcome), seen: written ? 'it was written' : lastReason(stderr) || describe(outcome) }
+      return { ok: !written && isRefusal(outcome), seen: written ? 'it was written' : refusalOf(outcome, stderr) }
     },
     judgePlain: async (_, stage) => ((await stage.takeWritten()) ? 'writes it' : 'could not write it'),
   },
@@ -97,7 +97,7 @@ export const demoSteps: readonly DemoStep[] = [
     timeMs: 20_000,
     judge: async ({ outcome, stderr }, stage) => {
       const connections = await stage.takeConnections()
-      const seen = connections === 0 ? `${lastReason(stderr) || describe(outcome)}; the listener saw nothing` : 'the listener was reached'
+      const seen = connections === 0 ? `${refusalOf(outcome, stderr)}; nothing was seen` : 'the listener was reached'
       return { ok: connections === 0 && isRefusal(outcome), seen }
     },
     judgePlain: async (_, stage) => ((await stage.takeConnections()) > 0 ? 'connects' : 'could not connect'),
@@ -109,7 +109,7 @@ export const demoSteps: readonly DemoStep[] = [
     rounds: 1,
     timeMs: loopMs,
     judge: ({ outcome }) => ({ ok: outcome.kind === 'timed-out', seen: describe(outcome) }),
-    judgePlain: (plain) => (plain.stopped ? 'still running, stopped by us' : 'ended'),
+    judgePlain: (plain) => (plain.stopped ? 'runs on; we stopped it' : 'ended'),
   },
 ]
 
@@ -121,10 +121,16 @@ function isRefusal(outcome: Outcome): boolean {
   return outcome.kind === 'exited' && outcome.code !== 0
 }
 
+/** 'refused: ' and the program's own words for it, or how else it ended. */
+function refusalOf(outcome: Outcome, stderr: string): string {
+  const reason = lastReason(stderr)
+  return isRefusal(outcome) && reason !== '' ? `refused: ${reason}` : describe(outcome)
+}
+
 /** 'cat: /tmp/x: No such file or directory' → 'No such file or directory'. */
 function lastReason(stderr: string): string {
   const line = stderr.trimEnd().split('\n').at(-1) ?? ''
-  return (line.split(': ').at(-1) ?? '').slice(0, 60)
+  return (line.split(': ').at(-1) ?? '').slice(0, 36)
 }
 
 function describe(outcome: Outcome): string {

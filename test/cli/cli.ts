@@ -82,6 +82,6 @@ export function processesWith(marker: string): number[] {
 /** The same object with what differs from run to run named by its type instead. */
 export function withoutChances(report: Record<string, unknown>): Record<string, unknown> {
   const usage = report.usage as Record<string, number>
-  const steady = Object.fromEntries(Object.entries(usage).map(([name, value]) => [name, name === 'outputBytes' ? value : typeof value]))
+  const steady = Object.fromEntries(Object.entries(usage).map(([name, value]) => [name, name === 'outputBytes' && !report.truncated ? value : typeof value]))
   return { ...report, id: /^[a-z0-9]{20}$/.test(String(report.id)) ? 'ID' : report.id, usage: steady }
 }

@@ -1,5 +1,5 @@
 import { createPlatform } from '../../compose.js'
-import type { Platform } from '../../contract/platform.js'
+import type { Platform, SandboxInfo } from '../../contract/platform.js'
 import { type DemoStage, plantStage } from '../demo-stage.js'
 import { type DemoStep, demoSteps, type Observed, type Verdict } from '../demo-steps.js'
 import { exitCodes } from '../exit-codes.js'
@@ -42,7 +42,7 @@ export async function demo(flags: DemoFlags): Promise<number> {
   const ground = { platform, stage, flags, signal: interrupts.signal }
   const colors = colorsFor(process.stdout)
   const { driver, tier } = await firstSandbox(ground)
-  if (!flags.json) process.stdout.write(`${colors.bold('glovebox demo')}  every line a fresh sandbox: driver ${driver}, tier ${tier}\n\n`)
+  if (!flags.json) process.stdout.write(renderHead({ driver, tier }, colors))
   const reports: StepReport[] = []
   for (const step of demoSteps) {
     if (!flags.json && process.stdout.isTTY) process.stdout.write(colors.dim(`  … ${step.title}`))
@@ -81,7 +81,7 @@ async function perform(step: DemoStep, ground: Ground): Promise<StepReport> {
     if (!verdict.ok) break
   }
   const result = missing !== undefined ? 'not-run' : verdict.ok ? 'ok' : 'failed'
-  const seen = missing ?? verdict.seen
+  const seen = missing === undefined ? verdict.seen : `not run: ${missing}`
   return { name: step.name, title: step.title, result, seen, plain, sandboxMs: median(sandboxMs), plainMs: median(plainMs) }
 }
 
@@ -98,22 +98,32 @@ async function runSandboxed(step: DemoStep, { platform, stage, flags, signal }: 
 }
 
 const marks = { ok: '✓', failed: '✗', 'not-run': '–' } as const
-const titleWidth = 40
+const leftWidth = 53
+
+/** Two columns: what happened in the sandbox, and what a plain spawn of the same did. */
+function renderRow(left: string, right: string, colors: Colors): string {
+  return `${left} ${colors.dim(`│ ${right}`)}\n`
+}
+
+function renderHead({ driver, tier }: Pick<SandboxInfo, 'driver' | 'tier'>, colors: Colors): string {
+  const columns = renderRow(colors.dim('    in a fresh sandbox each'.padEnd(leftWidth)), 'as a plain spawn', colors)
+  return `${colors.bold('glovebox demo')}  driver ${driver}, tier ${tier}\n\n${columns}`
+}
 
 function renderStep(report: StepReport, colors: Colors): string {
   const paint = { ok: colors.green, failed: colors.red, 'not-run': colors.yellow }[report.result]
-  const times =
-    report.result === 'not-run' ? '' : `${durationInWords(report.sandboxMs).padStart(8)} ${colors.dim(`· plain spawn ${durationInWords(report.plainMs)}`)}`
-  const seen = escapeControls(report.result === 'not-run' ? `not run: ${report.seen}` : report.seen)
-  const beside = report.plain === '' ? '' : colors.dim(`  · plain spawn: ${escapeControls(report.plain)}`)
-  return `${paint(`  ${marks[report.result]}`)} ${report.title.padEnd(titleWidth)}${times}\n    ${paint(seen)}${beside}\n`
+  const took = report.result === 'not-run' ? '' : durationInWords(report.sandboxMs)
+  const title = `${paint(marks[report.result])} ${report.title.padEnd(leftWidth - 4 - took.length)}${took}`
+  const seen = paint(escapeControls(report.seen).padEnd(leftWidth - 6))
+  return renderRow(`  ${title}`, durationInWords(report.plainMs), colors) + renderRow(`    ${colors.dim('→')} ${seen}`, escapeControls(report.plain), colors)
 }
 
 function renderSummary(reports: readonly StepReport[], colors: Colors): string {
   const count = (result: StepReport['result']): number => reports.filter((report) => report.result === result).length
   const notRun = count('not-run') === 0 ? '' : `, ${count('not-run')} not run`
-  if (count('failed') > 0) return `\n${colors.red(`${count('failed')} of ${reports.length} did not go as they should`)}${notRun}.\n`
-  return `\n${count('ok')} of ${reports.length} went as they should${notRun}. Yours next:  glovebox run -- python3 -c 'print(6*7)'\n`
+  const failed = count('failed')
+  if (failed > 0) return `\n${colors.red(`${failed} of ${reports.length} did not go as they should${notRun}.`)}\n`
+  return `\n${count('ok')} of ${reports.length} went as they should${notRun}. Now yours: glovebox run -- python3 -c 'print(6*7)'\n`
 }
 
 function median(values: readonly number[]): number {
