@@ -45,12 +45,12 @@ const pageBytes = 4096
 export async function createCellCgroup({ hierarchies, tree, name, limits }: CellCgroupOrder): Promise<CellCgroup> {
   const levels = hierarchies.map((hierarchy) => levelsOf(hierarchy, new Group(hierarchy.base, tree).below(name)))
   const cell: CellCgroup = {
-    joins: levels.map(({ warden }) => warden.procs),
+    joins: levels.flatMap(({ warden }) => warden?.procs ?? []),
     guestJoins: levels.map(({ guest }) => guest.procs),
     stated: () => Object.assign({ memoryBytes: undefined, cpus: undefined, processes: undefined }, ...ask(levels, 'stated')) as StatedLimits,
     usage: () => Object.assign({ ...nothingCounted }, ...ask(levels, 'usage')) as CgroupUsage,
     kill: () => {
-      for (const { guest, warden } of levels) for (const group of [guest, warden]) group.kill()
+      for (const { guest, warden } of levels) for (const group of [guest, ...(warden ? [warden] : [])]) group.kill()
     },
     remove: () => removeCellGroups(levels.map(({ cell }) => cell)),
   }
@@ -73,14 +73,19 @@ export async function removeCellGroups(cells: readonly Group[]): Promise<void> {
 interface Levels {
   readonly hierarchy: Hierarchy
   readonly cell: Group
-  readonly warden: Group
+  readonly warden: Group | undefined
   readonly guest: Group
 }
 
+/** What is shared between guests and warden, so that one must be kept from taking the other's. */
+const shared: readonly Controller[] = ['memory', 'pids']
+
 const nothingCounted: CgroupUsage = { memoryPeakBytes: undefined, cpuMs: undefined, oomKills: undefined, processesPeak: undefined, processHits: undefined }
 
+/** Where a hierarchy of version 1 only counts or shares out the processor, the cell's group is the guests' and the warden stays outside. */
 function levelsOf(hierarchy: Hierarchy, cell: Group): Levels {
-  return { hierarchy, cell, warden: cell.below('warden'), guest: cell.below('guest') }
+  const isFlat = !hierarchy.controllers.some((name) => shared.includes(name))
+  return isFlat ? { hierarchy, cell, warden: undefined, guest: cell } : { hierarchy, cell, warden: cell.below('warden'), guest: cell.below('guest') }
 }
 
 function ask(levels: readonly Levels[], question: 'stated' | 'usage'): object[] {
@@ -91,11 +96,10 @@ function build({ hierarchy, cell, warden, guest }: Levels, limits: CgroupLimits)
   const files = controllerFiles[hierarchy.version]
   cell.make()
   if (hierarchy.version === 2) cell.write('cgroup.subtree_control', hierarchy.controllers.map((name) => `+${name}`).join(' '))
-  warden.make()
-  guest.make()
+  warden?.make()
+  if (guest !== cell) guest.make()
   for (const name of hierarchy.controllers) {
-    // The processor is shared out among guests only: a warden that waits for its turn could not stop them.
-    if (name !== 'cpu') files[name]?.limit(cell, withHeadroom(limits))
+    if (shared.includes(name)) files[name]?.limit(cell, withHeadroom(limits))
     files[name]?.limit(guest, limits)
   }
 }

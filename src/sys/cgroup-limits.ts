@@ -63,8 +63,9 @@ const memory2: ControllerFiles = {
 const cpu1: ControllerFiles = {
   needs: 'cpu.cfs_quota_us',
   limit(group, { cpus }) {
-    group.write('cpu.cfs_period_us', `${periodUs}`)
-    group.write('cpu.cfs_quota_us', `${Math.round(cpus * periodUs)}`)
+    // A new group has the kernel's own period.
+    const period = group.number('cpu.cfs_period_us') ?? periodUs
+    group.write('cpu.cfs_quota_us', `${Math.round(cpus * period)}`)
   },
   stated(group) {
     const [quota = -1, period = periodUs] = ['cpu.cfs_quota_us', 'cpu.cfs_period_us'].map((name) => group.number(name))

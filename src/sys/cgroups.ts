@@ -49,9 +49,10 @@ export function detectCgroups(facts: CgroupFacts = {}): Cgroups | CgroupsUnavail
   }
   const reasons = new Set(Object.values(enforces).flatMap((item) => (item.enforced ? [] : [item.why])))
   if (Object.values(enforces).every((item) => !item.enforced)) return { unavailable: [...reasons].join('; ') }
+  const ownPrefix = cellName('')
   return {
     enforces,
-    create: ({ id, ...limits }) => createCellCgroup({ hierarchies, tree, name: cellName(id), limits }),
+    create: ({ id, ...limits }) => createCellCgroup({ hierarchies, tree, name: `${ownPrefix}${id}`, limits }),
     sweep: () => sweepMounts(mounts, tree),
   }
 }
