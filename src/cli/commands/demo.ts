@@ -41,8 +41,8 @@ export async function demo(flags: DemoFlags): Promise<number> {
   await using stage = await plantStage()
   const ground = { platform, stage, flags, signal: interrupts.signal }
   const colors = colorsFor(process.stdout)
-  const { driver, tier } = await firstSandbox(ground)
-  if (!flags.json) process.stdout.write(renderHead({ driver, tier }, colors))
+  const { driver, tier, unenforced } = await firstSandbox(ground)
+  if (!flags.json) process.stdout.write(renderHead({ driver, tier, unenforced }, colors))
   const reports: StepReport[] = []
   for (const step of demoSteps) {
     if (!flags.json && process.stdout.isTTY) process.stdout.write(colors.dim(`  … ${step.title}`))
@@ -51,7 +51,7 @@ export async function demo(flags: DemoFlags): Promise<number> {
     if (!flags.json) process.stdout.write(`${process.stdout.isTTY ? '\r\u001b[K' : ''}${renderStep(report, colors)}`)
   }
   const failed = reports.filter((report) => report.result === 'failed')
-  if (flags.json) printJson({ driver, tier, ok: failed.length === 0, steps: reports })
+  if (flags.json) printJson({ driver, tier, unenforced, ok: failed.length === 0, steps: reports })
   else process.stdout.write(renderSummary(reports, colors))
   return failed.length === 0 ? exitCodes.ok : refusalMissing
 }
@@ -105,9 +105,10 @@ function renderRow(left: string, right: string, colors: Colors): string {
   return `${left} ${colors.dim(`│ ${right}`)}\n`
 }
 
-function renderHead({ driver, tier }: Pick<SandboxInfo, 'driver' | 'tier'>, colors: Colors): string {
+function renderHead({ driver, tier, unenforced }: Pick<SandboxInfo, 'driver' | 'tier' | 'unenforced'>, colors: Colors): string {
+  const lacking = unenforced.length === 0 ? '' : `, without limits on ${unenforced.map(({ limit }) => limit).join(', ')}`
   const columns = renderRow(colors.dim('    in a fresh sandbox each'.padEnd(leftWidth)), 'as a plain spawn', colors)
-  return `${colors.bold('glovebox demo')}  driver ${driver}, tier ${tier}\n\n${columns}`
+  return `${colors.bold('glovebox demo')}  driver ${driver}, tier ${tier}${lacking}\n\n${columns}`
 }
 
 function renderStep(report: StepReport, colors: Colors): string {
