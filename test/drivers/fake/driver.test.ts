@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { connectWarden } from '../../../src/channel/index.js'
 import { createFakeDriver } from '../../../src/drivers/fake/driver.js'
+import { parentOf } from '../../../src/sys/processes.js'
 import { anySpec, collect, openWarden } from '../../channel/native-warden.js'
 
 const never = new AbortController().signal
@@ -65,11 +66,13 @@ describe('the fake driver', () => {
     expect((await native.warden.ended)?.code).toBe('broken')
   })
 
-  it('closes over a warden that one of its programs has stopped', async () => {
+  it('closes over a warden that was stopped, as any program here can do', async () => {
     const native = await openWarden()
-    const run = await native.start(['sh', '-c', 'kill -STOP $(ps -o ppid= -p $PPID); echo stopped; sleep 100'])
-    void run
+    const run = await native.start(['sleep', '100'])
+    const keeper = parentOf(run.pid)
+    process.kill(parentOf(keeper), 'SIGSTOP')
     await native.cell.close()
+    expect(existsSync(`/proc/${run.pid}`)).toBe(false)
   })
 
   it('removes what programs left, however deep and closed it is', async () => {
