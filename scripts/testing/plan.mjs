@@ -27,12 +27,12 @@ function unitFolders(root) {
 /** @param {string} root @param {string} reports */
 function vitestSuites(root, reports) {
   const suites = [
-    { name: 'native', folders: ['warden'], budgetSeconds: 180 },
-    { name: 'unit', folders: unitFolders(root), budgetSeconds: 300 },
-    { name: 'checks that catch', folders: ['checks'], budgetSeconds: 120 },
-    { name: 'conformance', folders: ['conformance'], budgetSeconds: 420 },
-    { name: 'examples and README', folders: ['docs'], budgetSeconds: 120 },
-    { name: 'packaging', folders: ['packaging'], budgetSeconds: 300 },
+    { name: 'native', folders: ['warden'], budgetSeconds: 300 },
+    { name: 'unit', folders: unitFolders(root), budgetSeconds: 600 },
+    { name: 'checks that catch', folders: ['checks'], budgetSeconds: 300 },
+    { name: 'conformance', folders: ['conformance'], budgetSeconds: 600 },
+    { name: 'examples and README', folders: ['docs'], budgetSeconds: 300 },
+    { name: 'packaging', folders: ['packaging'], budgetSeconds: 400 },
   ]
   return suites.map(({ name, folders, budgetSeconds }) => ({
     name,
@@ -50,7 +50,7 @@ async function runAsOrdinaryUser(root) {
   if (typeof user === 'string') return { name, passed: 0, failures: [], skips: [{ name, reason: user }], seconds: 0, output: '' }
   const folders = existing(root, userFolders).map((folder) => `${folder}/`)
   try {
-    return await runVitest({ name, root: user.root, arguments: folders, budgetSeconds: 600, prefix: user.prefix, reportPath: join(user.home, 'report.json') })
+    return await runVitest({ name, root: user.root, arguments: folders, budgetSeconds: 900, prefix: user.prefix, reportPath: join(user.home, 'report.json') })
   } finally {
     user.remove()
   }

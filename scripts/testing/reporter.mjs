@@ -13,7 +13,8 @@ function describe(error) {
   return [error.message, ...places].join('\n')
 }
 
-export class SuiteReporter {
+// vitest takes a reporter by its default export.
+export default class SuiteReporter {
   /** @param {readonly import('vitest/node').TestModule[]} modules @param {readonly import('vitest').SerializedError[]} unhandled */
   onTestRunEnd(modules, unhandled) {
     /** @type {Report} */
@@ -35,5 +36,3 @@ export class SuiteReporter {
     else report.failures.push({ name, message: result.state === 'failed' ? result.errors.map(describe).join('\n') : 'did not run' })
   }
 }
-
-export default SuiteReporter

@@ -28,7 +28,7 @@ function readReport(path) {
 }
 
 /**
- * Runs vitest over some paths. A run that dies, hangs or finds nothing is a failure of its own, never a silent zero.
+ * Runs vitest over some paths; with CI set it fails on a missing golden file instead of writing one. A run that dies, hangs or finds nothing is a failure of its own, never a silent zero.
  * @param {{ name: string, root: string, arguments: readonly string[], budgetSeconds: number, prefix?: readonly string[], env?: Record<string, string>, reportPath: string }} suite
  * @returns {Promise<SuiteResult>}
  */
@@ -37,7 +37,7 @@ export async function runVitest(suite) {
   const vitest = [process.execPath, 'node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'runner', '--reporter', 'default', '--reporter', reporter]
   const result = await runCommand([...(suite.prefix ?? []), ...vitest, ...suite.arguments], {
     cwd: suite.root,
-    env: { ...suite.env, GLOVEBOX_TEST_REPORT: suite.reportPath, FORCE_COLOR: '0' },
+    env: { ...suite.env, GLOVEBOX_TEST_REPORT: suite.reportPath, FORCE_COLOR: '0', CI: 'true' },
     timeoutMs: suite.budgetSeconds * 1000,
     keptBytes: 1 << 20,
   })
@@ -65,7 +65,7 @@ export async function runChecks(root, onResult) {
   const results = []
   const work = async () => {
     for (let check = waiting.shift(); check !== undefined; check = waiting.shift()) {
-      const result = await runProgram({ ...check, root, budgetSeconds: 120 })
+      const result = await runProgram({ ...check, root, budgetSeconds: 300 })
       results.push(result)
       onResult?.(result)
     }
