@@ -4,8 +4,9 @@
 //   --arch ARCH   x64 or arm64; the machine's own by default
 //   --sanitize    with AddressSanitizer and UBSan, dynamically linked, into build/sanitized/linux-<arch>/
 //   --force       even what is up to date
+//   --beside DIR  also look for headers and libraries in DIR/usr, as an unpacked Debian package has them
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -13,7 +14,10 @@ import { parseArgs } from 'node:util'
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const sourceFolder = join(root, 'warden')
 
-/** What each program is made of. A `*` stands for whatever else begins so. */
+/**
+ * What each program is made of. A `*` stands for whatever else begins so.
+ * @type {Record<string, { sources: string[], flags: string[], libraries: string[] }>}
+ */
 const PROGRAMS = {
   warden: {
     sources: [
@@ -47,7 +51,11 @@ const PROGRAMS = {
   'seccomp-compile': { sources: ['seccomp-compile.c', 'seccomp-*.c'], flags: [], libraries: ['-lseccomp'] },
 }
 
+/** @type {Record<string, string>} */
+const TRIPLETS = { x64: 'x86_64-linux-gnu', arm64: 'aarch64-linux-gnu' }
+/** @type {Record<string, string>} */
 const COMPILERS = { x64: 'x86_64-linux-gnu-gcc', arm64: 'aarch64-linux-gnu-gcc' }
+/** @type {Record<string, string>} */
 const PACKAGES = { x64: 'gcc libc6-dev libseccomp-dev', arm64: 'gcc-aarch64-linux-gnu libc6-dev-arm64-cross (and libseccomp-dev:arm64 for seccomp-compile)' }
 const COMMON_FLAGS = ['-std=gnu11', '-Wall', '-Wextra', '-Werror', '-fno-common', '-fstack-protector-strong']
 const RELEASE_FLAGS = ['-O2', '-D_FORTIFY_SOURCE=2', '-static', '-s', '-Wl,-z,noexecstack']
@@ -59,19 +67,32 @@ const { values: options } = parseArgs({
     arch: { type: 'string', default: process.arch },
     sanitize: { type: 'boolean', default: false },
     force: { type: 'boolean', default: false },
+    beside: { type: 'string' },
   },
 })
 
+/**
+ * @param {string} message
+ * @param {string} [hint]
+ * @returns {never}
+ */
 function fail(message, hint) {
   process.stderr.write(`build-native: ${message}\n${hint ? `  try: ${hint}\n` : ''}`)
   process.exit(1)
 }
 
+/** @param {string} name */
+function programOf(name) {
+  const program = PROGRAMS[name]
+  return program ?? fail(`unknown program ${name}`, `--only ${Object.keys(PROGRAMS).join(' | ')}`)
+}
+
+/** @param {string} name */
 function sourcesOf(name) {
   const present = readdirSync(sourceFolder)
   const found = new Set()
-  for (const pattern of PROGRAMS[name].sources) {
-    const [start, end] = pattern.split('*')
+  for (const pattern of programOf(name).sources) {
+    const [start = '', end] = pattern.split('*')
     const matches = end === undefined ? present.filter((file) => file === pattern) : present.filter((file) => file.startsWith(start) && file.endsWith(end))
     if (matches.length === 0 && end === undefined) fail(`${name}: its source warden/${pattern} does not exist`, 'node scripts/build-native.mjs --only NAME')
     for (const file of matches) found.add(join(sourceFolder, file))
@@ -79,45 +100,66 @@ function sourcesOf(name) {
   return [...found].sort()
 }
 
+/** @param {string} file */
 const changedAt = (file) => statSync(file).mtimeMs
 const headers = () =>
   readdirSync(sourceFolder)
     .filter((file) => file.endsWith('.h'))
     .map((file) => join(sourceFolder, file))
 
+/**
+ * @param {string} target
+ * @param {string[]} sources
+ */
 function isCurrent(target, sources) {
   if (options.force || !existsSync(target)) return false
   const inputs = [...sources, ...headers(), fileURLToPath(import.meta.url)]
   return inputs.every((file) => changedAt(file) <= changedAt(target))
 }
 
+/**
+ * @param {string} compiler
+ * @param {string[]} args
+ * @returns {Promise<{ ok: boolean, words: string, missing: boolean }>}
+ */
 function runCompiler(compiler, args) {
   return new Promise((resolve) => {
     const child = spawn(compiler, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })
     let words = ''
     child.stdout.on('data', (chunk) => (words += chunk))
     child.stderr.on('data', (chunk) => (words += chunk))
-    child.on('error', (error) => resolve({ ok: false, words: error.message, missing: error.code === 'ENOENT' }))
+    child.on('error', (/** @type {NodeJS.ErrnoException} */ error) => resolve({ ok: false, words: error.message, missing: error.code === 'ENOENT' }))
     child.on('close', (code) => resolve({ ok: code === 0, words, missing: false }))
   })
 }
 
+/** @param {string[]} args */
 async function compile(args) {
-  const ownName = process.arch === options.arch ? ['gcc', 'cc'] : []
-  for (const compiler of [...(process.env.CC && ownName.length ? [process.env.CC] : []), COMPILERS[options.arch], ...ownName]) {
-    const result = await runCompiler(compiler, args)
+  const native = process.arch === options.arch ? [process.env.CC, 'gcc', 'cc'] : []
+  for (const compiler of [...native, COMPILERS[options.arch]]) {
+    const result = compiler ? await runCompiler(compiler, args) : { ok: false, words: '', missing: true }
     if (!result.missing) return { ...result, compiler }
   }
   return { ok: false, words: `no C compiler for ${options.arch}`, compiler: COMPILERS[options.arch] }
 }
 
+/**
+ * @param {string} name
+ * @param {string} folder
+ */
 async function build(name, folder) {
-  const { flags, libraries } = PROGRAMS[name]
+  const { flags, libraries } = programOf(name)
   const sources = sourcesOf(name)
   const target = join(folder, name)
-  if (isCurrent(target, sources)) return { name, state: 'up to date' }
+  const now = new Date()
+  if (isCurrent(target, sources)) {
+    // So that one comparison with the newest source of all tells that everything is built.
+    utimesSync(target, now, now)
+    return { name, state: 'up to date' }
+  }
   const temporary = `${target}.${process.pid}.tmp`
-  const args = [...COMMON_FLAGS, ...(options.sanitize ? SANITIZE_FLAGS : RELEASE_FLAGS), ...flags, '-o', temporary, ...sources, ...libraries]
+  const beside = options.beside === undefined ? [] : [`-I${options.beside}/usr/include`, `-L${options.beside}/usr/lib/${TRIPLETS[options.arch]}`]
+  const args = [...COMMON_FLAGS, ...(options.sanitize ? SANITIZE_FLAGS : RELEASE_FLAGS), ...flags, ...beside, '-o', temporary, ...sources, ...libraries]
   const result = await compile(args)
   if (!result.ok) {
     rmSync(temporary, { force: true })
@@ -129,7 +171,6 @@ async function build(name, folder) {
 
 if (!(options.arch in COMPILERS)) fail(`unknown architecture ${options.arch}`, '--arch x64 or --arch arm64')
 const names = options.only ?? Object.keys(PROGRAMS)
-for (const name of names) if (!(name in PROGRAMS)) fail(`unknown program ${name}`, `--only ${Object.keys(PROGRAMS).join(' | ')}`)
 
 const folder = join(root, options.sanitize ? 'build/sanitized' : 'dist/native', `linux-${options.arch}`)
 mkdirSync(folder, { recursive: true })

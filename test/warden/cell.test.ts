@@ -6,13 +6,15 @@ const ids = { uid: 1000, gid: 1000 }
 const shell = (script: string, more: Partial<Start> = {}): Start => ({ argv: ['sh', '-c', script], ...ids, cwd: '/workspace', ...more })
 const said = async (peer: Peer, run: number, start: Start) => {
   const { stdout, stderr } = await peer.run(run, start)
-  return `${stdout}${stderr}`
+  return Buffer.concat([stdout, stderr]).toString()
 }
 const noCapabilities = ['Inh', 'Prm', 'Eff', 'Bnd', 'Amb'].map((set) => `Cap${set}:\t${'0'.repeat(16)}\n`).join('')
 const status = 'grep -E "^(Cap|NoNewPrivs|Seccomp:)" /proc/self/status'
 
+const asCell = (peer: Peer) => ({ peer, [Symbol.asyncDispose]: () => peer[Symbol.asyncDispose]() })
+
 const cells: readonly (readonly [name: string, able: boolean, open: () => Promise<AsyncDisposable & { peer: Peer }>])[] = [
-  ['one id', hasBwrap, async () => Object.assign(singleIdCell(), { peer: undefined as unknown as Peer })],
+  ['one id', hasBwrap, () => Promise.resolve(asCell(singleIdCell()))],
   ['ids of its own', hasBwrap && isRoot, () => ManyIdCell.open()],
 ]
 
@@ -20,7 +22,7 @@ describe.each(cells)('in a cell with %s', (name, able, open) => {
   const inCell = (promise: string, run: (peer: Peer) => Promise<void>) =>
     test(promise, { skip: !able }, async () => {
       await using cell = await open()
-      await run(cell.peer ?? (cell as unknown as Peer))
+      await run(cell.peer)
     })
 
   inCell('a guest has no capability in any set, no new privileges, and a filter', async (peer) => {
@@ -51,7 +53,9 @@ describe.each(cells)('in a cell with %s', (name, able, open) => {
 libc=ctypes.CDLL(None,use_errno=True)
 for name,number in (("mount",165),("ptrace",101),("keyctl",250),("bpf",321),("setns",308),("io_uring",425)) if os.uname().machine=="x86_64" else (("mount",40),("ptrace",117),("keyctl",219),("bpf",280),("setns",268),("io_uring",425)):
   libc.syscall(number,0,0,0,0,0); print(name,ctypes.get_errno())`
-    expect(await said(peer, 1, { argv: ['/usr/bin/python3', '-c', script], ...ids })).toBe(['mount', 'ptrace', 'keyctl', 'bpf', 'setns', 'io_uring'].map((call) => `${call} 1\n`).join(''))
+    expect(await said(peer, 1, { argv: ['/usr/bin/python3', '-c', script], ...ids })).toBe(
+      ['mount', 'ptrace', 'keyctl', 'bpf', 'setns', 'io_uring'].map((call) => `${call} 1\n`).join(''),
+    )
   })
 
   inCell('the writable folders share one sized disk, and nothing else can be written', async (peer) => {
@@ -62,7 +66,10 @@ for name,number in (("mount",165),("ptrace",101),("keyctl",250),("bpf",321),("se
   })
 
   inCell('a kill leaves nothing but the warden in the cell', async (peer) => {
-    peer.start(1, shell('(setsid sh -c "sleep 60 & sleep 60" &); echo ready; bomb() { bomb & bomb & wait; bomb; }; bomb 2>/dev/null', { rlimits: [[6, 200n, 200n]] }))
+    peer.start(
+      1,
+      shell('(setsid sh -c "sleep 60 & sleep 60" &); echo ready; bomb() { bomb & bomb & wait; bomb; }; bomb 2>/dev/null', { rlimits: [[6, 200n, 200n]] }),
+    )
     await peer.takeType(TYPE.OUTPUT, 1)
     peer.send({ type: TYPE.KILL, run: 1 })
     await peer.takeType(TYPE.GONE, 1)
@@ -80,7 +87,12 @@ for name,number in (("mount",165),("ptrace",101),("keyctl",250),("bpf",321),("se
   inCell('a filter that CONFIGURE brought holds for the guest', async (peer) => {
     const uname = process.arch === 'x64' ? 63 : 160
     const instruction = (code: number, jump: number, k: number) => Buffer.concat([Buffer.from([code, 0, jump & 255, jump >> 8]), u32(k)])
-    const filter = Buffer.concat([instruction(0x20, 0, 0), instruction(0x15, 0x0100, uname), instruction(0x06, 0, 0x00050026), instruction(0x06, 0, 0x7fff0000)])
+    const filter = Buffer.concat([
+      instruction(0x20, 0, 0),
+      instruction(0x15, 0x0100, uname),
+      instruction(0x06, 0, 0x00050026),
+      instruction(0x06, 0, 0x7fff0000),
+    ])
     peer.send({ type: TYPE.CONFIGURE, payload: filter })
     expect(await said(peer, 1, shell('uname 2>&1; echo rest'))).toMatch(/not implemented\nrest\n$/)
   })
@@ -108,7 +120,17 @@ describe.skipIf(!hasBwrap || !isRoot)('with ids of its own', () => {
     const mask = '000000000000000b'
     const expected = `CapInh:\t${'0'.repeat(16)}\nCapPrm:\t${mask}\nCapEff:\t${mask}\nCapBnd:\t${mask}\nCapAmb:\t${'0'.repeat(16)}\nNoNewPrivs:\t1\nSeccomp:\t2\n`
     expect(await said(cell.peer, 1, shell(`id -u; ${status}`, { uid: 0, gid: 0, capabilities: 0xbn }))).toBe(`0\n${expected}`)
-    expect(await said(cell.peer, 2, shell('kill -9 1 $PPID 2>/dev/null; cat /proc/1/environ /proc/$PPID/maps 2>/dev/null; touch /tmp/mine && chown 1000 /tmp/mine && echo chowned', { uid: 0, gid: 0, capabilities: 0xbn }))).toBe('chowned\n')
+    expect(
+      await said(
+        cell.peer,
+        2,
+        shell('kill -9 1 $PPID 2>/dev/null; cat /proc/1/environ /proc/$PPID/maps 2>/dev/null; touch /tmp/mine && chown 1000 /tmp/mine && echo chowned', {
+          uid: 0,
+          gid: 0,
+          capabilities: 0xbn,
+        }),
+      ),
+    ).toBe('chowned\n')
   })
 
   test('a capability that the warden was not given cannot be given on', async () => {

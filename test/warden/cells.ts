@@ -47,7 +47,9 @@ export class ManyIdCell implements AsyncDisposable {
     this.peer = new Peer(['bwrap', ...fds, ...walls(warden), ...added(capabilities), ...inside(1000)], { uid: id, gid: id, extra: ['pipe', 'pipe'] })
   }
 
-  static async open(capabilities: readonly string[] = ['SYS_ADMIN', 'SETUID', 'SETGID', 'KILL', 'SETPCAP', 'CHOWN', 'DAC_OVERRIDE', 'FOWNER']): Promise<ManyIdCell> {
+  static async open(
+    capabilities: readonly string[] = ['SYS_ADMIN', 'SETUID', 'SETGID', 'KILL', 'SETPCAP', 'CHOWN', 'DAC_OVERRIDE', 'FOWNER'],
+  ): Promise<ManyIdCell> {
     const cell = new ManyIdCell(capabilities)
     const { stdio } = cell.peer.child
     const info = await new Promise<string>((resolve) => stdio[3]?.once('data', (bytes: Buffer) => resolve(bytes.toString())))

@@ -3,12 +3,25 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 
-export const WARDEN = join(import.meta.dirname, '../../dist/native', `linux-${process.arch}`, 'warden')
+/** The built program, or a sanitizer build of it named by the environment. */
+export const WARDEN = process.env.WARDEN_UNDER_TEST ?? join(import.meta.dirname, '../../dist/native', `linux-${process.arch}`, 'warden')
 export const WINDOW = 262144
 
 export const TYPE = {
-  HELLO: 0x01, CONFIGURE: 0x02, START: 0x10, STDIN: 0x11, SIGNAL: 0x12, KILL: 0x13, CREDIT: 0x14, CLOSE: 0x15,
-  STARTED: 0x20, FAILED: 0x21, OUTPUT: 0x22, EXITED: 0x23, GONE: 0x24, FATAL: 0x7f,
+  HELLO: 0x01,
+  CONFIGURE: 0x02,
+  START: 0x10,
+  STDIN: 0x11,
+  SIGNAL: 0x12,
+  KILL: 0x13,
+  CREDIT: 0x14,
+  CLOSE: 0x15,
+  STARTED: 0x20,
+  FAILED: 0x21,
+  OUTPUT: 0x22,
+  EXITED: 0x23,
+  GONE: 0x24,
+  FATAL: 0x7f,
 } as const
 
 export interface Frame {
@@ -96,16 +109,25 @@ export class Peer implements AsyncDisposable {
   #sleepers: (() => void)[] = []
   #over = false
 
-  constructor(command: readonly string[] = [WARDEN, '--subreaper'], options: { readonly uid?: number; readonly gid?: number; readonly extra?: readonly 'pipe'[] } = {}) {
+  constructor(
+    command: readonly string[] = [WARDEN, '--subreaper'],
+    options: { readonly uid?: number; readonly gid?: number; readonly extra?: readonly 'pipe'[] } = {},
+  ) {
     if (!existsSync(WARDEN)) throw new Error(`${WARDEN} is missing: node scripts/build-native.mjs`)
     const [file = WARDEN, ...args] = command
     const { extra = [], ...ids } = options
     this.child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe', ...extra], ...ids })
     const stdout = this.child.stdout as Readable
     stdout.on('data', (chunk: Buffer) => this.#take(chunk))
-    this.child.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk))
+    this.child.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()))
     this.stdin.on('error', () => {})
-    this.exited = new Promise((resolve) => this.child.on('close', (code) => ((this.#over = true), this.#wake(), resolve(code))))
+    this.exited = new Promise((resolve) => {
+      this.child.on('close', (code) => {
+        this.#over = true
+        this.#wake()
+        resolve(code)
+      })
+    })
   }
 
   get stdin(): Writable {
@@ -160,7 +182,7 @@ export class Peer implements AsyncDisposable {
     const parts: [Buffer[], Buffer[]] = [[], []]
     for (;;) {
       const frame = await this.take((each) => each.run === run && (each.type === TYPE.OUTPUT || each.type === TYPE.EXITED || each.type === TYPE.FAILED))
-      if (frame.type === TYPE.FAILED) throw new Error(`not started: ${frame.payload.subarray(8)} (${frame.payload.readUInt32LE(4)})`)
+      if (frame.type === TYPE.FAILED) throw new Error(`not started: ${frame.payload.subarray(8).toString()} (${frame.payload.readUInt32LE(4)})`)
       if (frame.type === TYPE.EXITED) return { stdout: Buffer.concat(parts[0]), stderr: Buffer.concat(parts[1]), ending: endingOf(frame) }
       parts[frame.stream === 1 ? 0 : 1].push(frame.payload)
       if (frame.payload.length > 0) this.send({ type: TYPE.CREDIT, run, stream: frame.stream, payload: u32(frame.payload.length) })

@@ -81,9 +81,12 @@ describe('a malformed frame ends the cell with a word why', () => {
     expect(peer.stderr).toBe('')
   })
 
-  test.each([['--wrong'], ['--disk', '10'], ['--disk', 'x', '1'], ['--join', '1'], ['--writable', '/tmp', '0', '0', '755']])('the arguments %s are refused by name', async (...args) => {
-    await using peer = new Peer([WARDEN, ...args])
-    expect(await peer.exited).toBe(70)
-    expect(peer.stderr).toMatch(/^warden: understand .+: Invalid argument\n$/)
-  })
+  test.each([['--wrong'], ['--disk', '10'], ['--disk', 'x', '1'], ['--join', '1'], ['--writable', '/tmp', '0', '0', '755']])(
+    'the arguments %s are refused by name',
+    async (...args) => {
+      await using peer = new Peer([WARDEN, ...args])
+      expect(await peer.exited).toBe(70)
+      expect(peer.stderr).toMatch(/^warden: understand .+: Invalid argument\n$/)
+    },
+  )
 })

@@ -18,11 +18,15 @@ function rowOf(pid: string): ProcessRow[] {
 
 /** Every process below this one, the dead ones too. */
 export function descendantsOf(root: number): ProcessRow[] {
-  const rows = readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap(rowOf)
+  const rows = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap(rowOf)
   const found: ProcessRow[] = []
   for (const parents = [root]; parents.length > 0; ) {
     const parent = parents.pop()
-    for (const row of rows) if (row.parent === parent) found.push(row), parents.push(row.pid)
+    const children = rows.filter((row) => row.parent === parent)
+    found.push(...children)
+    parents.push(...children.map((row) => row.pid))
   }
   return found
 }

@@ -65,7 +65,10 @@ test('argv, environment and cwd are exactly those given', async () => {
 
 test('a program has exactly the descriptors 0, 1 and 2, no blocked and no ignored signal, and a session of its own', async () => {
   await using peer = new Peer()
-  const said = await peer.run(1, shell('for fd in $(seq 0 9999); do [ -e /proc/$$/fd/$fd ] && printf "%s " $fd; done; echo; grep -E "^Sig[BI]" /proc/$$/status; cat /proc/$$/stat'))
+  const said = await peer.run(
+    1,
+    shell('for fd in $(seq 0 9999); do [ -e /proc/$$/fd/$fd ] && printf "%s " $fd; done; echo; grep -E "^Sig[BI]" /proc/$$/status; cat /proc/$$/stat'),
+  )
   const lines = said.stdout.toString().trimEnd().split('\n')
   expect(lines[0]).toBe('0 1 2 ')
   expect(lines.slice(1, 3)).toEqual([`SigBlk:\t${'0'.repeat(16)}`, `SigIgn:\t${'0'.repeat(16)}`])
@@ -82,7 +85,19 @@ test('usage counts what the program and its children burned', async () => {
 
 test('rlimits hold, and an impossible one is a failure of the set-up', async () => {
   await using peer = new Peer()
-  expect((await peer.run(1, shell('ulimit -n; ulimit -c', { rlimits: [[7, 33n, 44n], [4, 0n, 0n]] }))).stdout.toString()).toBe('33\n0\n')
+  expect(
+    (
+      await peer.run(
+        1,
+        shell('ulimit -n; ulimit -c', {
+          rlimits: [
+            [7, 33n, 44n],
+            [4, 0n, 0n],
+          ],
+        }),
+      )
+    ).stdout.toString(),
+  ).toBe('33\n0\n')
   peer.start(2, shell('true', { rlimits: [[7, 44n, 33n]] }))
   expect(failureOf(await peer.takeType(TYPE.FAILED, 2))).toEqual({ stage: 3, errno: 22, text: 'set rlimit' })
 })
@@ -96,12 +111,24 @@ test('what cannot be started says at which stage and why', async () => {
     await using peer = new Peer()
     const failures = [
       [{ argv: ['no-such-program'] }, { stage: 2, errno: 2, text: 'execute no-such-program' }],
-      [{ argv: ['sh'], env: [] }, { stage: 2, errno: 2, text: 'execute sh' }],
+      [
+        { argv: ['sh'], env: [] },
+        { stage: 2, errno: 2, text: 'execute sh' },
+      ],
       [{ argv: [''] }, { stage: 2, errno: 2, text: 'execute ' }],
-      [{ argv: ['plain'], env: [`PATH=/nowhere:${folder}:/usr`] }, { stage: 2, errno: 13, text: 'execute plain' }],
+      [
+        { argv: ['plain'], env: [`PATH=/nowhere:${folder}:/usr`] },
+        { stage: 2, errno: 13, text: 'execute plain' },
+      ],
       [{ argv: [join(folder, 'noise')] }, { stage: 2, errno: 8, text: `execute ${folder}/noise` }],
-      [{ argv: ['true'], cwd: '/nowhere' }, { stage: 1, errno: 2, text: 'enter /nowhere' }],
-      [{ argv: ['true'], cwd: '/proc/self/fd/3' }, { stage: 1, errno: 2, text: 'enter /proc/self/fd/3' }],
+      [
+        { argv: ['true'], cwd: '/nowhere' },
+        { stage: 1, errno: 2, text: 'enter /nowhere' },
+      ],
+      [
+        { argv: ['true'], cwd: '/proc/self/fd/3' },
+        { stage: 1, errno: 2, text: 'enter /proc/self/fd/3' },
+      ],
     ] as const
     for (const [index, [start, failure]] of failures.entries()) {
       peer.start(index + 1, start)
@@ -135,7 +162,10 @@ test('a program that closed its output is not over until it exits', async () => 
   await using peer = new Peer()
   peer.start(1, shell('exec >&- 2>&-; read line; exit 5', { stdin: true }))
   const ends = [await peer.takeType(TYPE.OUTPUT, 1), await peer.takeType(TYPE.OUTPUT, 1)]
-  expect(ends.map((frame) => [frame.stream, frame.payload.length]).sort()).toEqual([[1, 0], [2, 0]])
+  expect(ends.map((frame) => [frame.stream, frame.payload.length]).sort()).toEqual([
+    [1, 0],
+    [2, 0],
+  ])
   expect(peer.frames.some((frame) => frame.type === TYPE.EXITED)).toBe(false)
   peer.send({ type: TYPE.STDIN, run: 1, payload: Buffer.from('go\n') })
   expect((await peer.collect(1)).ending.code).toBe(5)
@@ -148,7 +178,10 @@ test('four hundred runs one after another, and twenty at once, leave no process 
   expect(many.map((said) => said.stdout.toString())).toEqual(Array.from({ length: 20 }, (_, index) => `${index}\n`))
   peer.send({ type: TYPE.KILL, run: 400 })
   await peer.takeType(TYPE.GONE, 400)
-  const inspected = await peer.run(5000, shell('cat /proc/$PPID/stat; ls /proc/$(cut -d" " -f4 /proc/$PPID/stat)/task/*/children; cat /proc/$(cut -d" " -f4 /proc/$PPID/stat)/task/*/children'))
+  const inspected = await peer.run(
+    5000,
+    shell('cat /proc/$PPID/stat; ls /proc/$(cut -d" " -f4 /proc/$PPID/stat)/task/*/children; cat /proc/$(cut -d" " -f4 /proc/$PPID/stat)/task/*/children'),
+  )
   const children = inspected.stdout.toString().trimEnd().split('\n').at(-1)?.trim().split(' ') ?? []
   expect(children).toHaveLength(1)
 })
