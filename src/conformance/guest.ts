@@ -37,8 +37,8 @@ export function randomName(): string {
   return `gbx${[...crypto.getRandomValues(new Uint32Array(3))].map((word) => word.toString(36)).join('')}`
 }
 
-/** Opens a sandbox, uses it and closes it whatever happens. */
-export async function withSandbox<T>(subject: Subject, use: (sandbox: SubjectSandbox) => Promise<T>, spec: SpecInput = {}): Promise<T> {
+/** Opens a sandbox, uses it and closes it whatever happens. Without a spec there is room for what the case is about. */
+export async function withSandbox<T>(subject: Subject, use: (sandbox: SubjectSandbox) => Promise<T>, spec: SpecInput = ampleSpec(subject)): Promise<T> {
   const sandbox = await subject.open(spec)
   try {
     return await use(sandbox)
@@ -63,7 +63,7 @@ export async function until(isSo: () => Promise<boolean>, withinMs = 5000): Prom
   return isSo()
 }
 
-/** A spec with room for this many processes, stated only where it counts: a limit that nothing enforces would be refused. */
-export function roomFor(subject: Subject, processes: number): SpecInput {
-  return subject.probe.limits.processes.enforced ? { limits: { processes } } : {}
+/** A spec that does not hold back a case that is about something else. Stated only where it counts: a limit that nothing enforces would be refused. */
+export function ampleSpec({ probe }: Subject): SpecInput {
+  return { limits: { ...(probe.limits.processes.enforced && { processes: 400 }), ...(probe.limits.cpus.enforced && { cpus: 4 }) } }
 }

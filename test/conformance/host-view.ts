@@ -3,7 +3,7 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Canaries, HostProcess, HostSnapshot, HostView, Listener } from '../../src/conformance/index.js'
 
 /*
@@ -35,7 +35,7 @@ export async function createHostView(options: HostViewOptions): Promise<PlantedH
 function takeSnapshot(options: HostViewOptions, canaryPid: number): HostSnapshot {
   return {
     processes: listProcesses(canaryPid),
-    mounts: readFileSync('/proc/self/mountinfo', 'latin1').split('\n').filter(Boolean),
+    mounts: lines('/proc/self/mountinfo'),
     cgroups: listCgroups(),
     files: [
       ...options.ownFolders.flatMap((folder) => listTree(folder)),
@@ -85,21 +85,36 @@ function descends(pid: number, parents: ReadonlyMap<number, number>): boolean {
   return false
 }
 
-/** Those that bear our name; none where the host has no cgroups. */
+/** Those that bear our name, sought where an engine makes them: at this process's own place in each hierarchy and above it. */
 function listCgroups(): string[] {
-  return listTree('/sys/fs/cgroup', { foldersOnly: true, depth: 6 }).filter((path) => /glovebox/.test(path) && bearsName(path))
+  const mountPoints = lines('/proc/self/mountinfo').flatMap((line) => (/ - cgroup2? /.test(line) ? (line.split(' ')[4] ?? []) : []))
+  const places = new Set(lines('/proc/self/cgroup').flatMap((line) => upwards(line.split(':')[2] ?? '/')))
+  const groups = mountPoints.flatMap((mountPoint) => [...places].flatMap((place) => listFolders(join(mountPoint, place))))
+  return groups.filter((path) => /\/glovebox\./.test(path) && bearsName(path)).flatMap((path) => [path, ...listFolders(path)])
 }
 
-function listTree(folder: string, bounds: { readonly foldersOnly?: boolean; readonly depth?: number } = {}): string[] {
-  const depth = bounds.depth ?? 64
-  if (depth === 0) return []
+function upwards(path: string): string[] {
+  return path === '/' || path === '' ? ['/'] : [path, ...upwards(dirname(path))]
+}
+
+function listFolders(folder: string): string[] {
   try {
-    return readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() || !bounds.foldersOnly)
-      .flatMap((entry) => {
-        const path = join(folder, entry.name)
-        return entry.isDirectory() ? [path, ...listTree(path, { ...bounds, depth: depth - 1 })] : [path]
-      })
+    return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [join(folder, entry.name)] : []))
+  } catch {
+    return []
+  }
+}
+
+function lines(path: string): string[] {
+  return readFileSync(path, 'latin1').split('\n').filter(Boolean)
+}
+
+function listTree(folder: string): string[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+      const path = join(folder, entry.name)
+      return entry.isDirectory() ? [path, ...listTree(path)] : [path]
+    })
   } catch {
     return []
   }

@@ -1,5 +1,5 @@
-import { ensureBytes, ensureExited, ensureSame } from '../check.js'
-import { python, roomFor, withSandbox } from '../guest.js'
+import { bytesOf, ensureBytes, ensureExited, ensureSame } from '../check.js'
+import { python, withSandbox } from '../guest.js'
 import type { Case } from '../subject.js'
 
 /** Prints one number on both streams again and again, in pieces of uneven size. */
@@ -41,19 +41,13 @@ export const concurrencyCases: readonly Case[] = [
     id: 'concurrency/hundred-runs',
     name: 'a hundred runs at once in one sandbox each end as they should',
     run: (subject) =>
-      withSandbox(
-        subject,
-        async (sandbox) => {
-          const results = await Promise.all(
-            Array.from({ length: 100 }, (_, n) =>
-              sandbox.run(['sh', '-c', `read -r x; echo "$x ${n}"; exit ${n}`], { stdin: new TextEncoder().encode(`in${n}\n`) }),
-            ),
-          )
-          for (const [n, result] of results.entries()) ensureSame(ensureExited(result, n), `in${n} ${n}\n`, `the output of run ${n}`)
-          return '100 answers, 100 exit codes'
-        },
-        roomFor(subject, 400),
-      ),
+      withSandbox(subject, async (sandbox) => {
+        const numbers = Array.from({ length: 100 }, (_, n) => n)
+        const echo = (n: number) => sandbox.run(['sh', '-c', `read -r x; echo "$x ${n}"; exit ${n}`], { stdin: bytesOf(`in${n}\n`) })
+        const results = await Promise.all(numbers.map(echo))
+        for (const [n, result] of results.entries()) ensureSame(ensureExited(result, n), `in${n} ${n}\n`, `the output of run ${n}`)
+        return '100 answers, 100 exit codes'
+      }),
   },
   {
     id: 'concurrency/unmixed-output',
