@@ -1,0 +1,49 @@
+import { chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { cacheFolder, cachePlace, type PlaceFacts, stateFolder, statePlace } from '../../src/sys/places.js'
+
+const folder = mkdtempSync(join(tmpdir(), 'gbx-places-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const uid = process.getuid?.() ?? -1
+const root: PlaceFacts = { uid: 0, env: {}, home: '/root', isWritable: () => true }
+const user: PlaceFacts = { uid: 1000, env: {}, home: '/home/ada', isWritable: () => true }
+
+test.each([
+  ['root', root, '/run/glovebox', '/var/cache/glovebox'],
+  ['root without a writable /run', { ...root, isWritable: () => false }, '/var/lib/glovebox-run', '/var/cache/glovebox'],
+  ['a user', user, '/home/ada/.cache/glovebox/run', '/home/ada/.cache/glovebox'],
+  ['a user with XDG folders', { ...user, env: { XDG_RUNTIME_DIR: '/run/user/1000', XDG_CACHE_HOME: '/c' } }, '/run/user/1000/glovebox', '/c/glovebox'],
+  [
+    'a user whose runtime folder is gone',
+    { ...user, env: { XDG_RUNTIME_DIR: '/run/user/1' }, isWritable: () => false },
+    '/home/ada/.cache/glovebox/run',
+    '/home/ada/.cache/glovebox',
+  ],
+  ['whoever says so', { ...root, env: { GLOVEBOX_STATE_DIR: '/s', GLOVEBOX_CACHE_DIR: '/c' } }, '/s', '/c'],
+])('%s: state and caches have their places', (_, facts, state, cache) => {
+  expect([stateFolder(facts), cacheFolder(facts)]).toEqual([state, cache])
+})
+
+test('places are made when asked for, and only for their owner', () => {
+  const facts: PlaceFacts = { ...user, uid, env: { GLOVEBOX_STATE_DIR: join(folder, 'a/state'), GLOVEBOX_CACHE_DIR: join(folder, 'a/cache') } }
+  for (const place of [statePlace(facts), cachePlace(facts)]) expect(statSync(place).mode & 0o777).toBe(0o700)
+})
+
+test('a place that cannot be made is told with the way on', () => {
+  const file = join(folder, 'file')
+  writeFileSync(file, '')
+  const facts: PlaceFacts = { ...user, uid, env: { GLOVEBOX_STATE_DIR: join(file, 'state') } }
+  expect(() => statePlace(facts)).toThrow(expect.objectContaining({ code: 'unavailable', message: `cannot create ${file}/state: ENOTDIR` }))
+})
+
+test.skipIf(uid !== 0)('a place that belongs to someone else is refused', () => {
+  const taken = join(folder, 'taken')
+  mkdirSync(taken)
+  chownSync(taken, 12345, 12345)
+  expect(() => statePlace({ ...root, env: { GLOVEBOX_STATE_DIR: taken } })).toThrow(
+    expect.objectContaining({ code: 'unavailable', message: `${taken} belongs to uid 12345, not to uid 0` }),
+  )
+})

@@ -1,0 +1,9 @@
+/** Claims as many ranges as it is told and says which, as another engine would. */
+import { createUidRanges } from '../../../src/sys/uid-ranges.js'
+
+const [folder, count] = process.argv.slice(2) as [string, string]
+const ranges = createUidRanges({ folder, foreign: [] })
+const claimed = Array.from({ length: Number(count) }, (_, index) => ranges.claim(`cell${index}`).base)
+process.stdout.write(`${JSON.stringify(claimed)}\n`)
+// Keeps what it has until it is told that the others have claimed too.
+process.stdin.resume()
