@@ -35,7 +35,9 @@ export const kernelTree: CgroupTree = {
       return false
     }
   },
-  make: (folder) => void mkdirSync(folder, { mode: 0o755 }),
+  make(folder) {
+    mkdirSync(folder, { mode: 0o755 })
+  },
   remove: rmdirSync,
   list(folder) {
     try {
@@ -97,7 +99,10 @@ export class Group {
 
   /** SIGKILL to everything in it: at once where the kernel can, else one by one after forking was stopped where that can be. */
   kill(): void {
-    if (this.has('cgroup.kill')) return this.write('cgroup.kill', '1')
+    if (this.has('cgroup.kill')) {
+      this.write('cgroup.kill', '1')
+      return
+    }
     if (this.has('pids.max')) this.write('pids.max', '0')
     for (const pid of (this.read('cgroup.procs') ?? '').split('\n')) if (Number(pid) > 0) killProcess(Number(pid))
   }

@@ -43,7 +43,7 @@ export function createSeccompCompiler(options: SeccompOptions): SeccompCompiler 
     compileDefault: () => {
       compilingDefault ??= readDefaultProfile()
         .then(compile)
-        .catch((error) => {
+        .catch((error: unknown) => {
           compilingDefault = undefined
           throw error
         })

@@ -29,7 +29,7 @@ function startIn(procs: readonly string[], argv: readonly string[]): ChildProces
 
 function endOf(child: ChildProcess): Promise<{ code: number | null; signal: string | null; stdout: string }> {
   let stdout = ''
-  child.stdout?.on('data', (bytes) => (stdout += bytes))
+  child.stdout?.on('data', (bytes: Buffer) => (stdout += bytes.toString()))
   return new Promise((resolve) => child.once('close', (code, signal) => resolve({ code, signal, stdout })))
 }
 
@@ -82,7 +82,7 @@ try:
         made += 1
 except BlockingIOError: print(made, flush=True)
 os.kill(os.getpid(), 9)`
-    const { stdout } = await endOf(startIn(cell.guestJoins, ['/usr/bin/python3', '-c', `${code}`]).on('exit', () => cell.kill()))
+    const { stdout } = await endOf(startIn(cell.guestJoins, ['/usr/bin/python3', '-c', code]).on('exit', () => cell.kill()))
     expect(stdout).toBe('9\n')
     expect(cell.usage()).toMatchObject({ processesPeak: 10, processHits: 1 })
   })

@@ -99,9 +99,9 @@ describe('a wrong seccomp profile names rule and field', () => {
     ['flags', { ...deny, flags: ['SECCOMP_FILTER_FLAG_SPEC_ALLOW'] }, 'flags: the warden loads the filter without flags'],
     ['a missing default', { syscalls: [] }, 'defaultAction'],
   ])('%s', (_, profile, message) => {
-    expect(() => parseSeccompProfile(JSON.stringify(profile), 'mine.json')).toThrow(
-      expect.objectContaining({ code: 'invalid', message: expect.stringContaining(message) }),
-    )
+    const parse = () => parseSeccompProfile(JSON.stringify(profile), 'mine.json')
+    expect(parse).toThrow(message)
+    expect(parse).toThrow(expect.objectContaining({ code: 'invalid' }))
   })
 
   it('text that is no JSON', () => {
