@@ -34,7 +34,8 @@ export async function fetchLibseccomp({ root, arch }) {
     await mustRun([...apt, 'download', `libseccomp-dev:${debianNames[arch]}`], { cwd: place, hint })
     const archive = readdirSync(place).find((name) => name.endsWith('.deb')) ?? ''
     await mustRun(['dpkg-deb', '-x', join(place, archive), join(place, 'unpacked')], { cwd: place })
-    renameSync(join(place, 'unpacked'), target)
+    // Another pack of this clone may have been faster; what it brought is the same.
+    if (!existsSync(target)) renameSync(join(place, 'unpacked'), target)
     return target
   } finally {
     rmSync(place, { recursive: true, force: true })

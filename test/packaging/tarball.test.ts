@@ -1,7 +1,9 @@
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest'
+import { emulationObstacle, emulator, greetingOf } from './emulation.js'
 import { type Elsewhere, makeElsewhere, pack, root, run } from './package.js'
 
 const programs = ['warden', 'launcher', 'seccomp-compile']
@@ -16,13 +18,13 @@ let elsewhere: Elsewhere
 
 beforeAll(() => {
   packed = mkdtempSync(join(tmpdir(), 'glovebox-pack-'))
-  tarball = pack(packed)
   elsewhere = makeElsewhere()
+  tarball = pack(packed)
   const copy = join(elsewhere.folder, 'glovebox.tgz')
   writeFileSync(copy, readFileSync(tarball), { mode: 0o644 })
   const { code, stderr } = elsewhere.run(['npm', 'install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', '.', copy])
   if (code !== 0) throw new Error(`npm install: ${stderr}`)
-}, 240_000)
+}, 300_000)
 afterAll(() => {
   elsewhere.remove()
   rmSync(packed, { recursive: true, force: true })
@@ -116,5 +118,30 @@ describe('installed by an ordinary user without scripts', () => {
     writeFileSync(join(elsewhere.folder, 'wrong.mts'), "import { Sandbox } from 'glovebox'\nawait Sandbox.create({ limits: { memory: true } })\n")
     const flags = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node', '--typeRoots', join(root, 'node_modules/@types')]
     expect(run([join(root, 'node_modules/.bin/tsc'), ...flags, 'wrong.mts'], { cwd: elsewhere.folder }).stdout).toContain('TS2322')
+  })
+})
+
+describe('the arm64 programs', () => {
+  const skipWithoutEmulator = (context: TestContext) => {
+    const obstacle = emulationObstacle()
+    if (obstacle !== undefined) context.skip(obstacle)
+  }
+
+  it('greet as the protocol says', async (context) => {
+    skipWithoutEmulator(context)
+    const frame = await greetingOf(installed('dist/native/linux-arm64/warden'))
+    const hello = { length: frame.readUInt32LE(0), type: frame[4], version: frame.readUInt32LE(12), window: frame.readUInt32LE(16) }
+    expect(hello).toEqual({ length: 8, type: 1, version: 1, window: 256 * 1024 })
+  })
+
+  it('compile the same filter as the programs of this machine', (context) => {
+    skipWithoutEmulator(context)
+    const rules = 'default errno:38\nforeign kill-process\nrule allow read\nrule allow openat 2 eq 0\nrule errno:1 ptrace\n'
+    const compile = ([file = '', ...args]: readonly string[]) => spawnSync(file, args, { input: rules })
+    const emulated = compile([...emulator, installed('dist/native/linux-arm64/seccomp-compile')])
+    const own = compile([installed(`dist/native/linux-${process.arch}/seccomp-compile`), '--arch', 'aarch64'])
+    expect(emulated.stderr.toString()).toBe('')
+    expect(emulated.stdout.length).toBeGreaterThan(0)
+    expect(emulated.stdout).toEqual(own.stdout)
   })
 })
