@@ -165,10 +165,10 @@ export class LiveSandbox {
   }
 
   async #clear(): Promise<void> {
-    const { open, onGone } = this.#making
+    const { open } = this.#making
     this.#expiry.cancel()
     open.warden.close()
     await open.cell.close()
-    void this.#over?.then(onGone)
+    void this.#over?.then((why) => this.#making.onGone(why))
   }
 }

@@ -2,7 +2,7 @@ import { SandboxError } from '../contract/errors.js'
 import type { OutputEvent } from '../contract/run.js'
 
 export interface MeteredOutputOptions {
-  readonly source: AsyncIterable<OutputEvent>
+  readonly source: AsyncIterable<OutputEvent, unknown>
   /** Undefined: everything is handed on. */
   readonly limitBytes: number | undefined
   /** Called once, when the program printed more than the limit. */
@@ -21,7 +21,7 @@ const done = { done: true, value: undefined } as const
 
 /** What a program prints, counted, and cut off after exactly `limitBytes`. What comes later is read and dropped, so that it does not hold the program. */
 export class MeteredOutput implements AsyncIterableIterator<OutputEvent, undefined> {
-  readonly #source: AsyncIterator<OutputEvent, undefined>
+  readonly #source: AsyncIterator<OutputEvent, unknown>
   readonly #options: MeteredOutputOptions
   #isClaimed = false
   #isLeft = false

@@ -2,6 +2,7 @@ import type { WardenExit, WardenProcess } from '../channel/index.js'
 import { SandboxError } from '../contract/errors.js'
 import type { PlatformProcess } from '../contract/platform.js'
 import type { Ending } from '../contract/run.js'
+import { printable } from '../policy/refusal.js'
 import type { RunPlan } from '../policy/run.js'
 import { Deadline } from './deadline.js'
 import { MeteredOutput } from './metered-output.js'
@@ -71,10 +72,11 @@ export class RunningProgram implements PlatformProcess {
     await this.#start.program.endInput().catch((error: unknown) => this.#inputFailure(error))
   }
 
-  async signal(name: NodeJS.Signals): Promise<void> {
+  signal(name: NodeJS.Signals): Promise<void> {
     const number = signalNumber(name)
-    if (number === undefined) throw new SandboxError('invalid', `signal: there is no signal '${String(name).slice(0, 40)}'`)
+    if (number === undefined) return Promise.reject(new SandboxError('invalid', `signal: there is no signal '${printable(name)}'`))
     this.#start.program.signal(number)
+    return Promise.resolve()
   }
 
   async kill(reason = 'killed by its owner'): Promise<void> {

@@ -5,7 +5,7 @@ import type { Ending, OutputEvent, Outcome } from '../contract/run.js'
 export class UnstartedProgram implements PlatformProcess {
   readonly pid = 0
   readonly ended: Promise<Ending>
-  readonly output: AsyncIterable<OutputEvent> = { [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }) }
+  readonly output: AsyncIterable<OutputEvent> = { [Symbol.asyncIterator]: () => ({ next: () => Promise.resolve({ done: true, value: undefined }) }) }
 
   constructor(outcome: Extract<Outcome, { kind: 'not-started' }>, wallMs: number) {
     this.ended = Promise.resolve({ outcome, usage: { wallMs, cpuUserMs: 0, cpuSystemMs: 0, memoryPeakBytes: 0, outputBytes: 0 }, truncated: false })

@@ -19,7 +19,7 @@ function describe(issue: Issue, what: string): string[] {
     case 'unrecognized_keys':
       return issue.keys.map((key) => `${fieldName([...issue.path, key], what)}: is not a known field`)
     case 'invalid_key':
-      return issue.issues.map((inner) => `${fieldName(issue.path, what)}: ${wordsOf(inner as Issue)}`)
+      return issue.issues.map((inner) => `${fieldName(issue.path, what)}: ${wordsOf(inner)}`)
     default:
       return [`${fieldName(issue.path, what)}: ${wordsOf(issue)}`]
   }
@@ -36,13 +36,14 @@ export function fieldName(path: readonly PropertyKey[], what: string): string {
   if (path.length === 0) return what
   return path.reduce<string>((name, key) => {
     if (typeof key === 'number') return `${name}[${key}]`
-    const text = printable(String(key))
+    const text = printable(key)
     return name === '' ? text : `${name}.${text}`
   }, '')
 }
 
 /** Keys come from strangers and end on terminals: short, and nothing in them acts. */
-export function printable(text: string): string {
+export function printable(value: unknown): string {
+  const text = String(value)
   const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
   return shown.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\uFFFD')
 }

@@ -11,6 +11,15 @@ interface WebStream {
   getReader(): { read(): Promise<{ done: boolean; value?: unknown }>; cancel(reason?: unknown): Promise<void> }
 }
 
+/** The same of Node's Readable. */
+interface NodeStream {
+  iterator(options: { readonly destroyOnReturn: boolean }): AsyncIterator<unknown, unknown>
+}
+
+function isLike<T extends object>(value: unknown, method: keyof T): value is T {
+  return typeof value === 'object' && value !== null && method in value && typeof value[method as keyof typeof value] === 'function'
+}
+
 const encoder = new TextEncoder()
 
 export function toBytes(chunk: unknown): Uint8Array {
@@ -22,15 +31,14 @@ export function toBytes(chunk: unknown): Uint8Array {
 /** Throws SandboxError('invalid') when it is nothing that can be read. */
 export function chunksOf(source: InputSource): AsyncIterator<unknown, unknown> {
   if (typeof source === 'string' || source instanceof Uint8Array) return once(source)
-  if (typeof source === 'object' && source !== null) {
-    if ('getReader' in source) return readStream(source)
-    // A stream of Node's would be destroyed when the program ends before it; it belongs to the caller.
-    if ('iterator' in source && typeof source.iterator === 'function') return source.iterator({ destroyOnReturn: false }) as AsyncIterator<unknown>
-    if (Symbol.asyncIterator in source) return source[Symbol.asyncIterator]()
-  }
+  if (isLike<WebStream>(source, 'getReader')) return readStream(source)
+  // A stream of Node's would be destroyed when the program ends before it; it belongs to the caller.
+  if (isLike<NodeStream>(source, 'iterator')) return source.iterator({ destroyOnReturn: false })
+  if (isLike<AsyncIterable<unknown>>(source, Symbol.asyncIterator)) return source[Symbol.asyncIterator]()
   throw new SandboxError('invalid', 'stdin: must be a string, a Uint8Array, a ReadableStream or an async iterable of these')
 }
 
+// eslint-disable-next-line @typescript-eslint/require-await -- an async generator is the shortest way to an async iterator
 async function* once(chunk: Chunk): AsyncGenerator<Chunk, void> {
   yield chunk
 }
@@ -83,7 +91,8 @@ export class Feeding {
         await (bytes ? this.#program.write(bytes) : this.#program.endInput())
       } catch {
         // The sandbox failed; whoever waits for the program is told why.
-        return this.stop()
+        this.stop()
+        return
       }
       if (!bytes) return
     }

@@ -91,9 +91,9 @@ export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
   async #start(): Promise<PlatformProcess> {
     this.#hasStarted = true
     this.#isCaptured = this.#use !== 'iterated'
-    const { stdin, start } = this.#order
+    const { stdin } = this.#order
     const chunks = stdin === undefined ? undefined : chunksOf(stdin)
-    const program = await start({ captured: this.#isCaptured })
+    const program = await this.#order.start({ captured: this.#isCaptured })
     program.ended.then(
       () => this.#feeding?.stop(),
       () => this.#feeding?.stop(),
@@ -129,6 +129,7 @@ export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
   }
 }
 
+// eslint-disable-next-line @typescript-eslint/require-await -- an async generator is the shortest way to an async iterator
 async function* refuse(): AsyncGenerator<never, undefined, undefined> {
   throw new SandboxError('conflict', 'a run is consumed once, and this one is being awaited or iterated already')
 }

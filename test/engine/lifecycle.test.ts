@@ -3,7 +3,7 @@ import { SandboxError } from '../../src/contract/errors.js'
 import type { Platform, SandboxFilter } from '../../src/contract/platform.js'
 import type { Engine } from '../../src/engine/engine.js'
 import { collect, rejectionOf } from './collect.js'
-import { createPlainEngine, hostRoot, PlainDriver, plainProbe } from './plain-driver.js'
+import { createPlainEngine, PlainDriver, plainProbe } from './plain-driver.js'
 import { isRunning, markedSleep, waitUntil } from './processes.js'
 
 let driver: PlainDriver
@@ -183,9 +183,10 @@ describe('creating', () => {
     const controller = new AbortController()
     const reason = new Error('changed my mind')
     let passed = 0
-    driver.gate = async () => {
+    driver.gate = () => {
       passed += 1
       if (passed === moment) controller.abort(reason)
+      return Promise.resolve()
     }
     expect(await rejectionOf(engine.create({}, { signal: controller.signal }))).toBe(reason)
     expect(driver.openCells).toBe(0)
@@ -195,9 +196,10 @@ describe('creating', () => {
   test.each([1, 2])('is called off when all are closed meanwhile (moment %i)', async (moment) => {
     let passed = 0
     let closing: Promise<number> | undefined
-    driver.gate = async () => {
+    driver.gate = () => {
       passed += 1
       if (passed === moment) closing = engine.closeAll()
+      return Promise.resolve()
     }
     expect(await rejectionOf(engine.create({}))).toMatchObject({ code: 'closed' })
     expect(await closing).toBe(0)
@@ -206,8 +208,9 @@ describe('creating', () => {
 
   test('is left alone when only others are closed', async () => {
     let closing: Promise<number> | undefined
-    driver.gate = async () => {
+    driver.gate = () => {
       closing ??= engine.closeAll({ name: 'other' })
+      return Promise.resolve()
     }
     await engine.create({ name: 'this' })
     await closing
@@ -238,12 +241,12 @@ describe('creating', () => {
   test('hands the filter to the warden of a driver that filters, compiled once', async () => {
     const allowAll = new Uint8Array([0x06, 0, 0, 0, 0, 0, 0xff, 0x7f])
     let compiled = 0
-    const filter = async () => {
+    const filter = () => {
       compiled += 1
-      return allowAll
+      return Promise.resolve(allowAll)
     }
     driver.probeResult = { ...plainProbe, filtersSyscalls: true }
-    const filtering = createPlainEngine(driver, { filter, templates: { resolve: async () => hostRoot } })
+    const filtering = createPlainEngine(driver, { filter })
     const [{ id }] = await Promise.all([filtering.create({}), filtering.create({})])
     const { stdout } = await collect(await filtering.start(id, { command: 'grep Seccomp: /proc/self/status' }))
     expect([stdout, compiled]).toEqual(['Seccomp:\t2\n', 1])

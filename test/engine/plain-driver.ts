@@ -22,7 +22,7 @@ export const plainProbe: Probe = {
   facts: {},
 }
 
-export const hostRoot: TemplateRoot = { name: 'host', binds: [], symlinks: [], shell: '/bin/sh', env: { FROM_TEMPLATE: 'yes' } }
+const hostRoot: TemplateRoot = { name: 'host', binds: [], symlinks: [], shell: '/bin/sh', env: { FROM_TEMPLATE: 'yes' } }
 
 /** The real warden without walls, whose cells a test can count, kill, hold up, and give memory kills that never happened. */
 export class PlainDriver implements Driver {
@@ -37,9 +37,9 @@ export class PlainDriver implements Driver {
   closeFailures = 0
   argv: () => readonly [string, ...string[]] = () => [nativeProgram('warden'), '--subreaper']
 
-  async probe(): Promise<Probe> {
+  probe(): Promise<Probe> {
     this.probes += 1
-    return this.probeResult
+    return Promise.resolve(this.probeResult)
   }
 
   async open(_spec: unknown, signal: AbortSignal): Promise<Cell> {
@@ -91,8 +91,8 @@ export class PlainCell implements Cell {
     return this.#said
   }
 
-  async usage(): Promise<CellUsage> {
-    return { oomKills: this.#driver.oomKills() }
+  usage(): Promise<CellUsage> {
+    return Promise.resolve({ oomKills: this.#driver.oomKills() })
   }
 
   async close(): Promise<void> {
@@ -110,5 +110,5 @@ export class PlainCell implements Cell {
 }
 
 export function createPlainEngine(driver: PlainDriver, options: Partial<EngineOptions> = {}): Engine {
-  return new Engine({ drivers: [driver], templates: { resolve: async () => hostRoot }, filter: async () => new Uint8Array(), ...options })
+  return new Engine({ drivers: [driver], templates: { resolve: () => Promise.resolve(hostRoot) }, filter: () => Promise.resolve(new Uint8Array()), ...options })
 }

@@ -40,7 +40,7 @@ describe('a process', () => {
     const process = await sandbox.spawn(['tr', 'a-z', 'A-Z'])
     const piping = new Blob(['hello ', 'there']).stream().pipeTo(process.stdin.writable as never)
     let seen = ''
-    for await (const bytes of process.stdout) seen += Buffer.from(bytes)
+    for await (const bytes of process.stdout) seen += Buffer.from(bytes).toString()
     await piping
     expect(seen).toBe('HELLO THERE')
   })
