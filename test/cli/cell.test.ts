@@ -74,7 +74,7 @@ describe.skipIf(!isBwrapReady)('in a real cell', () => {
     const marker = `marker${randomBytes(6).toString('hex')}`
     const script = "trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done"
     const words = [process.execPath, cliPath, 'run', '-q', '--driver', 'bwrap', '--', 'sh', '-c', script, marker]
-    const child = spawn('script', ['-qefc', words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' '), '/dev/null'])
+    const child = spawn('script', ['-qefc', `exec ${words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ')}`, '/dev/null'])
     const result = collect(child)
     await printed(child, 'ready')
     child.stdin.write('\u0003')

@@ -113,7 +113,7 @@ test('the time limit fires although nobody reads', async () => {
 test('Ctrl-C typed at a terminal reaches the program once, and the terminal is not its input', async () => {
   const script = "trap 'echo caught; exit 5' INT; echo input:$(cat); echo ready; while :; do sleep 0.05; done"
   const command = [process.execPath, cliPath, 'run', '-q', ...fake, '--', 'sh', '-c', script, marker].map((word) => `'${word.replaceAll("'", "'\\''")}'`)
-  const child = spawn('script', ['-qefc', command.join(' '), '/dev/null'])
+  const child = spawn('script', ['-qefc', `exec ${command.join(' ')}`, '/dev/null'])
   const result = collect(child)
   await printed(child, 'ready')
   child.stdin.write('\u0003')
