@@ -35,22 +35,24 @@ const rootNames = ['bin', 'sbin', 'lib', 'lib64', 'lib32', 'libx32']
 /** Templates made of what this machine has: its /usr read-only and an /etc of our own. */
 export function createHostTemplates(options: HostTemplatesOptions = {}): Templates {
   const host = options.host ?? '/'
-  let common: Promise<Omit<TemplateRoot, 'name'>> | undefined
+  let built: Promise<BuiltRoot> | undefined
   return {
     async resolve(name) {
       const recipe = Object.hasOwn(recipes, name) ? recipes[name] : undefined
       if (!recipe) throw new SandboxError('invalid', `template: there is no '${name}'; there are ${Object.keys(recipes).join(', ')}`)
       await checkNeeds({ name, recipe, host })
-      common ??= hostRoot(host, options.cache)
-      return {
-        name,
-        ...(await common.catch((error: unknown) => {
-          common = undefined
-          throw error
-        })),
-      }
+      // A cache may be cleared at any time, and a build that failed may succeed now.
+      const known = await built?.catch(() => undefined)
+      if (known === undefined || !(await isThere(known.etc))) built = buildRoot(host, options.cache)
+      const { root } = await (built as Promise<BuiltRoot>)
+      return { name, ...root }
     },
   }
+}
+
+interface BuiltRoot {
+  readonly root: Omit<TemplateRoot, 'name'>
+  readonly etc: string
 }
 
 async function checkNeeds({ name, recipe, host }: { readonly name: string; readonly recipe: Recipe; readonly host: string }): Promise<void> {
@@ -65,7 +67,7 @@ async function checkNeeds({ name, recipe, host }: { readonly name: string; reado
   })
 }
 
-async function hostRoot(host: string, cache: string | undefined): Promise<Omit<TemplateRoot, 'name'>> {
+async function buildRoot(host: string, cache: string | undefined): Promise<BuiltRoot> {
   const shell = (await isThere(join(host, 'usr/bin/bash'))) || (await isThere(join(host, 'bin/bash'))) ? '/bin/bash' : '/bin/sh'
   const binds = [{ source: join(host, 'usr'), target: '/usr' }]
   const symlinks: { path: string; target: string }[] = []
@@ -81,8 +83,9 @@ async function hostRoot(host: string, cache: string | undefined): Promise<Omit<T
   }
   const place = cache ?? join(cachePlace(), 'templates')
   await mkdir(place, { recursive: true, mode: 0o700 })
-  binds.push({ source: await buildEtc({ source: join(host, 'etc'), cache: place, shell }), target: '/etc' })
-  return { binds, symlinks, shell, env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' } }
+  const etc = await buildEtc({ source: join(host, 'etc'), cache: place, shell })
+  binds.push({ source: etc, target: '/etc' })
+  return { etc, root: { binds, symlinks, shell, env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' } } }
 }
 
 async function isThere(path: string): Promise<boolean> {
