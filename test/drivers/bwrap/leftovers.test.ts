@@ -1,0 +1,133 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
+import { currentOwner, ownerName } from '../../../src/sys/owner.js'
+import { statePlace } from '../../../src/sys/places.js'
+import { argumentsOf, findProcesses, parentOf } from '../../../src/sys/processes.js'
+import { startScript } from '../../sys/run-script.js'
+import { openGuest, specOf } from './open-guest.js'
+
+const never = new AbortController().signal
+
+/** What this process has of the host's: cells by their processes, mounts, records, cgroups and descriptors. */
+function holdings() {
+  return {
+    processes: findProcesses((pid) => parentOf(pid) === process.pid && argumentsOf(pid).some((argument) => /bwrap|launcher/.test(argument))),
+    mounts: readFileSync('/proc/self/mountinfo', 'utf8').split('\n').length,
+    records: recordsOf(ownerName(currentOwner())),
+    cgroups: cgroupsOf(ownerName(currentOwner())),
+    descriptors: readdirSync('/proc/self/fd').length,
+  }
+}
+
+function recordsOf(owner: string): string[] {
+  return ['ranges', 'cells'].flatMap((kind) => {
+    const folder = join(statePlace(), kind)
+    if (!existsSync(folder)) return []
+    return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) => path.includes(owner))
+  })
+}
+
+function cgroupsOf(owner: string): string[] {
+  const find = (folder: string): string[] =>
+    readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .flatMap(({ name }) => (name.includes(owner) ? [name] : find(join(folder, name))))
+  return existsSync('/sys/fs/cgroup') ? find('/sys/fs/cgroup') : []
+}
+
+test('fifty cells, five at a time, leave no process, mount, record, cgroup or descriptor', async () => {
+  const driver = createBwrapDriver()
+  await driver.probe()
+  const before = holdings()
+  for (let round = 0; round < 10; round++) {
+    const guests = await Promise.all(Array.from({ length: 5 }, () => openGuest({ driver })))
+    if (round === 0) expect(holdings().records.length).toBeGreaterThanOrEqual(5)
+    const answers = await Promise.all(guests.map(({ sh }, index) => sh(`(setsid sleep 1000 > /dev/null 2>&1 &) ; echo ${index}`)))
+    expect(answers).toEqual(['0\n', '1\n', '2\n', '3\n', '4\n'])
+    await Promise.all(guests.map((guest) => guest[Symbol.asyncDispose]()))
+  }
+  // A socket that was just destroyed gives its descriptor back on the next turn of the loop.
+  await sleep(100)
+  expect(holdings()).toEqual(before)
+}, 120_000)
+
+test('closing twice, at once and again later, is quiet', async () => {
+  const { cell } = await openGuest()
+  await Promise.all([cell.close(), cell.close()])
+  await cell.close()
+  expect(cell.channel.destroyed).toBe(true)
+})
+
+test('a cell whose warden is stopped is closed by force', async () => {
+  const { cell } = await openGuest()
+  const [monitor] = holdings().processes
+  const [warden] = findProcesses((pid) => parentOf(pid) === monitor)
+  process.kill(warden as number, 'SIGSTOP')
+  await cell.close()
+  expect(existsSync(`/proc/${warden}`)).toBe(false)
+})
+
+test('a cell whose monitor was killed is closed to its last process', async () => {
+  const { cell } = await openGuest()
+  const [monitor] = holdings().processes
+  const inside = findProcesses((pid) => parentOf(pid) === monitor)
+  process.kill(monitor as number, 'SIGKILL')
+  await cell.close()
+  expect(holdings().records).toEqual([])
+  await expect.poll(() => inside.filter((pid) => existsSync(`/proc/${pid}`)), { timeout: 5000 }).toEqual([])
+})
+
+test('an open that is aborted at any moment rejects with the reason and leaves nothing', async () => {
+  const driver = createBwrapDriver()
+  await driver.probe()
+  const before = holdings()
+  for (const delayMs of [0, 1, 2, 4, 6, 8, 12, 16, 24]) {
+    const controller = new AbortController()
+    const reason = new Error(`after ${delayMs} ms`)
+    const opening = driver.open(await specOf(), controller.signal)
+    await sleep(delayMs)
+    controller.abort(reason)
+    const cell = await opening.catch((error: unknown) => {
+      expect(error).toBe(reason)
+      return undefined
+    })
+    await cell?.close()
+  }
+  await sleep(100)
+  expect(holdings()).toEqual(before)
+})
+
+test('a cell that does not open gives everything back', async () => {
+  const driver = createBwrapDriver()
+  await driver.probe()
+  const before = holdings()
+  const spec = await specOf({ root: { name: 'bad', binds: [{ source: '/nowhere', target: '/usr' }], symlinks: [], shell: '/bin/sh', env: {} } })
+  await expect(driver.open(spec, never)).rejects.toMatchObject({ code: 'unavailable' })
+  await sleep(100)
+  expect(holdings()).toEqual(before)
+})
+
+test('kill -9 of the owner leaves no process, and the next engine sweeps its records', async () => {
+  const { child, firstLine, ended } = await startScript(new URL('./programs/hold-cells.ts', import.meta.url), ['3'])
+  const { owner, monitors } = JSON.parse(await firstLine) as { owner: string; monitors: number[] }
+  const inside = monitors.flatMap((monitor) => findProcesses((pid) => parentOf(pid) === monitor))
+  expect([monitors.length, inside.length]).toEqual([3, 3])
+  child.kill('SIGKILL')
+  await ended
+  await expect.poll(() => [...monitors, ...inside].filter((pid) => existsSync(`/proc/${pid}`)), { timeout: 10_000 }).toEqual([])
+  expect(recordsOf(owner)).toHaveLength(3)
+  await (await openGuest())[Symbol.asyncDispose]()
+  expect(recordsOf(owner)).toEqual([])
+  expect(cgroupsOf(owner)).toEqual([])
+})
+
+test('a process with an idle cell ends by itself, and takes the cell with it', async () => {
+  const { firstLine, ended } = await startScript(new URL('./programs/hold-cells.ts', import.meta.url), ['1', 'idle'])
+  const { owner, monitors } = JSON.parse(await firstLine) as { owner: string; monitors: number[] }
+  expect(await ended).toMatchObject({ code: 0 })
+  await expect.poll(() => monitors.filter((pid) => existsSync(`/proc/${pid}`)), { timeout: 10_000 }).toEqual([])
+  expect(recordsOf(owner)).toEqual([])
+})

@@ -1,0 +1,69 @@
+import { connectWarden, type Warden } from '../../../src/channel/index.js'
+import type { Cell, CellSpec, Driver, TemplateRoot } from '../../../src/contract/driver.js'
+import { defaultLimits, type Limits } from '../../../src/contract/limits.js'
+import type { UserName } from '../../../src/contract/spec.js'
+import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
+import { randomId } from '../../../src/sys/random-id.js'
+import { createHostTemplates } from '../../../src/templates/host.js'
+
+export interface Guest extends AsyncDisposable {
+  readonly cell: Cell
+  readonly warden: Warden
+  /** Runs a shell script in the cell; answers what it printed on both streams. */
+  sh(script: string, user?: UserName): Promise<string>
+}
+
+export interface GuestOptions {
+  readonly driver?: Driver
+  readonly limits?: Partial<Limits>
+  readonly root?: TemplateRoot
+}
+
+export async function specOf(options: GuestOptions = {}): Promise<CellSpec> {
+  const root = options.root ?? (await createHostTemplates().resolve('host'))
+  return { id: randomId(), root, limits: { ...defaultLimits, stated: [], ...options.limits } }
+}
+
+export async function openGuest(options: GuestOptions = {}): Promise<Guest> {
+  const spec = await specOf(options)
+  const cell = await (options.driver ?? createBwrapDriver()).open(spec, new AbortController().signal)
+  const warden = await connectWarden(cell.channel)
+  return {
+    cell,
+    warden,
+    sh: (script, user = 'user') => runScript({ cell, warden, spec, script, user }),
+    [Symbol.asyncDispose]: async () => {
+      warden.close()
+      await cell.close()
+    },
+  }
+}
+
+interface ScriptRun {
+  readonly cell: Cell
+  readonly warden: Warden
+  readonly spec: CellSpec
+  readonly script: string
+  readonly user: UserName
+}
+
+async function runScript({ cell, warden, spec, script, user }: ScriptRun): Promise<string> {
+  const guest = cell.users.find(({ name }) => name === user)
+  if (!guest) throw new Error(`this cell has no ${user}`)
+  const { uid, gid, capabilities } = guest
+  const result = await warden.start({
+    argv: ['/bin/sh', '-c', script],
+    env: spec.root.env,
+    cwd: cell.workdir,
+    uid,
+    gid,
+    capabilities,
+    rlimits: [],
+    stdin: false,
+  })
+  if (!result.started) throw new Error(`${result.text}: errno ${result.errno}`)
+  const chunks: Uint8Array[] = []
+  for await (const { bytes } of result.process.output) chunks.push(bytes)
+  await result.process.exited
+  return Buffer.concat(chunks).toString('utf8')
+}
