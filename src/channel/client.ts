@@ -143,7 +143,10 @@ class Connection implements Warden {
 
   #receive(frame: Frame): void {
     if (frame.name === 'fatal') throw new SandboxError('broken', `the warden gave up: ${readText(frame.payload)}`)
-    if (frame.name === 'hello') return this.#greet(frame)
+    if (frame.name === 'hello') {
+      this.#greet(frame)
+      return
+    }
     if (!this.#isGreeted) throw new SandboxError('broken', `the warden sent ${frame.name} before hello`)
     const entry = this.#runs.get(frame.run)
     if (!entry) throw new SandboxError('broken', `the warden sent ${frame.name} for run ${frame.run}, which awaits nothing`)

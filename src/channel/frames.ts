@@ -166,7 +166,7 @@ function broken(from: Side, what: string): SandboxError {
 export interface FrameDecoderOptions {
   /** The side whose frames are read. */
   readonly from: Side
-  onFrame(frame: Frame): void
+  readonly onFrame: (frame: Frame) => void
 }
 
 /** Incremental: chunks may be cut anywhere. Throws only SandboxError('broken'), after which it must not be used again. */
@@ -192,12 +192,10 @@ export class FrameDecoder {
   push(chunk: Uint8Array): void {
     let at = 0
     while (at < chunk.length) {
-      if (!this.#header) {
-        at = this.#readHeader(chunk, at)
-        // A chunk that ends right behind a header has no piece of its payload yet; an empty one would read as the end of a stream.
-        if (!this.#header || at === chunk.length) continue
-      }
-      at = this.#header.rule.flows ? this.#passOn(this.#header, chunk, at) : this.#collect(this.#header, chunk, at)
+      // One step a turn: behind a header that ends its chunk there is no piece yet, and an empty one would read as the end of a stream.
+      if (!this.#header) at = this.#readHeader(chunk, at)
+      else if (this.#header.rule.flows) at = this.#passOn(this.#header, chunk, at)
+      else at = this.#collect(this.#header, chunk, at)
     }
   }
 

@@ -18,12 +18,12 @@ export interface StartFailure {
   readonly text: string
 }
 
-const stages = { 1: 'cwd', 2: 'exec', 3: 'set-up' } as const
-const endings = {
-  0: { kind: 'exited', least: 0, most: 255 },
-  1: { kind: 'signaled', least: 1, most: 64 },
-  2: { kind: 'lost', least: 0, most: 2 ** 32 - 1 },
-} as const
+const stages = [undefined, 'cwd', 'exec', 'set-up'] as const
+const endings = [
+  { kind: 'exited', least: 0, most: 255 },
+  { kind: 'signaled', least: 1, most: 64 },
+  { kind: 'lost', least: 0, most: 2 ** 32 - 1 },
+] as const
 const maxPid = 2 ** 31 - 1
 const maxErrno = 4095
 
@@ -42,7 +42,7 @@ export function parseStarted(payload: Uint8Array): number {
 
 export function parseFailed(payload: Uint8Array): StartFailure {
   const number = readU32(payload, 0)
-  const stage = stages[number as keyof typeof stages]
+  const stage = stages[number]
   if (!stage) throw broken(`FAILED at unknown stage ${number}`)
   const errno = readU32(payload, 4)
   if (errno > maxErrno) throw broken(`FAILED with errno ${errno}`)
@@ -51,7 +51,7 @@ export function parseFailed(payload: Uint8Array): StartFailure {
 
 export function parseExited(payload: Uint8Array): WardenExit {
   const number = readU32(payload, 0)
-  const ending = endings[number as keyof typeof endings]
+  const ending = endings[number]
   if (!ending) throw broken(`EXITED of unknown kind ${number}`)
   const code = readU32(payload, 4)
   if (code < ending.least || code > ending.most) throw broken(`EXITED, ${ending.kind} with ${code}`)

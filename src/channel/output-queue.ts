@@ -48,9 +48,15 @@ export class OutputQueue implements AsyncIterableIterator<OutputEvent, undefined
   }
 
   push(type: StreamName, piece: Uint8Array): void {
-    if (this.#isDiscarding) return this.#onTaken(type, piece.length)
+    if (this.#isDiscarding) {
+      this.#onTaken(type, piece.length)
+      return
+    }
     const waiter = this.#waiters.shift()
-    if (!waiter) return this.#keep(type, piece)
+    if (!waiter) {
+      this.#keep(type, piece)
+      return
+    }
     waiter.resolve({ done: false, value: { type, bytes: isWorthKeeping(piece) ? piece : new Uint8Array(piece) } })
     this.#onTaken(type, piece.length)
   }

@@ -18,7 +18,7 @@ export interface WardenProcess {
   /** As seen in the cell. */
   readonly pid: number
   /** One consumer; not reading it holds the program back. Leaving the iteration early discards the rest. */
-  readonly output: AsyncIterable<OutputEvent>
+  readonly output: AsyncIterable<OutputEvent, undefined>
   /** Resolves when the bytes are on their way and their memory may be used again; quiet when the program closed its stdin or ended. */
   write(bytes: Uint8Array): Promise<void>
   endInput(): Promise<void>
@@ -126,19 +126,13 @@ export class Run implements WardenProcess {
 
   /** Throws SandboxError('broken') when the warden must not send this frame now. */
   receive(frame: Frame): void {
-    if (frame.name === 'gone') return this.#receiveGone()
-    if (this.#state === 'starting') return this.#receiveAnswer(frame)
-    if (this.#state === 'over') throw this.#outOfTurn(frame, 'after the end of the run')
-    switch (frame.name) {
-      case 'output':
-        return this.#receiveOutput(frame)
-      case 'credit':
-        return this.#input.refill(readU32(frame.payload, 0))
-      case 'exited':
-        return this.#receiveExited(frame)
-      default:
-        throw this.#outOfTurn(frame, 'after STARTED')
-    }
+    if (frame.name === 'gone') this.#receiveGone()
+    else if (this.#state === 'starting') this.#receiveAnswer(frame)
+    else if (this.#state === 'over') throw this.#outOfTurn(frame, 'after the end of the run')
+    else if (frame.name === 'output') this.#receiveOutput(frame)
+    else if (frame.name === 'credit') this.#input.refill(readU32(frame.payload, 0))
+    else if (frame.name === 'exited') this.#receiveExited(frame)
+    else throw this.#outOfTurn(frame, 'after STARTED')
   }
 
   /** The channel is over, and the link's outbox knows why. */

@@ -83,7 +83,10 @@ class JoinedStdio extends Duplex implements StdioChannel {
   }
 
   #pass(chunks: readonly Buffer[], taken: () => void): void {
-    if (this.#writeFailure || this.#stdin.destroyed) return taken()
+    if (this.#writeFailure || this.#stdin.destroyed) {
+      taken()
+      return
+    }
     const last = chunks.length - 1
     this.#stdin.cork()
     chunks.forEach((chunk, index) => {

@@ -49,7 +49,7 @@ const slash = Buffer.from('/')
 /** Read as they are needed: there may be more of them than fit in memory. */
 function* entriesOf(folder: Buffer): Generator<Dirent> {
   // The declared type knows only names that are text.
-  const listing = opendirSync(folder as unknown as string, { encoding: 'buffer' as BufferEncoding })
+  const listing = opendirSync(folder, { encoding: 'buffer' as BufferEncoding })
   try {
     for (let entry = listing.readSync(); entry; entry = listing.readSync()) yield entry
   } finally {

@@ -1,10 +1,11 @@
 import { Duplex } from 'node:stream'
 import { describe, expect, it } from 'vitest'
+import { encodeFrame } from '../../src/channel/frames.js'
 import { connectWarden } from '../../src/channel/index.js'
 import { decodeStart } from '../../src/channel/start-payload.js'
 import { connected, numbers, request, running, ScriptedWarden, settle } from './scripted-warden.js'
 
-const closed = expect.objectContaining({ name: 'SandboxError', code: 'closed' })
+const closed: unknown = expect.objectContaining({ name: 'SandboxError', code: 'closed' })
 
 describe('connecting', () => {
   it('hands the filter over before anything is started', async () => {
@@ -79,6 +80,22 @@ describe('a run', () => {
       ['stderr', 'two'],
     ])
     expect(await process.exited).toEqual({ kind: 'signaled', code: 15, cpuUserMs: 1.5, cpuSystemMs: 2.5, memoryPeakBytes: 4096 })
+  })
+
+  it('goes on when its output is cut anywhere, even right behind a header', async () => {
+    const { peer, process } = await running()
+    const frame = encodeFrame('output', { run: 1, stream: 1 }, Buffer.from('whole'))
+    for (let at = 0; at <= frame.length; at += 1) {
+      peer.sendRaw(frame.subarray(0, at))
+      await settle()
+      peer.sendRaw(frame.subarray(at))
+      await settle()
+    }
+    peer.endOutput(1)
+    peer.exited(1)
+    let printed = ''
+    for await (const { bytes } of process.output) printed += Buffer.from(bytes).toString()
+    expect(printed).toBe('whole'.repeat(frame.length + 1))
   })
 
   it('that cannot start is a result', async () => {

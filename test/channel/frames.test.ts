@@ -55,6 +55,8 @@ function decodeAll(from: Side, chunks: readonly Uint8Array[]): { readonly frames
   const decoder = new FrameDecoder({
     from,
     onFrame: ({ name, stream, run, payload, rest }) => {
+      // An empty piece is the end of a stream, so only an empty frame may give one.
+      if (payload.length === 0) expect([pieces.length, rest]).toEqual([0, 0])
       pieces.push(Buffer.from(payload))
       if (rest > 0) return
       frames.push({ name, stream, run, payload: Buffer.concat(pieces) })

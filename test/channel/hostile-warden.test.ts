@@ -3,7 +3,7 @@ import { connectWarden } from '../../src/channel/index.js'
 import { encodeNumberFrame, windowBytes } from '../../src/channel/frames.js'
 import { connected, numbers, request, running, ScriptedWarden, settle } from './scripted-warden.js'
 
-const broken = expect.objectContaining({ name: 'SandboxError', code: 'broken' })
+const broken: unknown = expect.objectContaining({ name: 'SandboxError', code: 'broken' })
 
 function fails(promise: Promise<unknown>, error: unknown = broken): Promise<void> {
   return expect(promise).rejects.toEqual(error)

@@ -44,7 +44,7 @@ function fakeCell(warden: SpawnedProcess, folder: string): Cell {
     users: [currentUser(folder)],
     workdir: folder,
     diagnosis: () => warden.diagnosis(),
-    usage: async () => ({ oomKills: undefined }),
+    usage: () => Promise.resolve({ oomKills: undefined }),
     close: () => {
       closing ??= closeFakeCell(warden, folder)
       return closing
