@@ -4,7 +4,7 @@ import { ensureNoProcess } from '../leftovers.js'
 import type { Case, Subject, SubjectResult } from '../subject.js'
 
 /** From the limit to the answer: half a second, and the time an engine may give a program to end by itself. */
-const toleranceMs = 1500
+const toleranceMs = 2000
 
 interface Endless {
   readonly id: string

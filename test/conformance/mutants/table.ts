@@ -1,0 +1,246 @@
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Cell, Driver } from '../../../src/contract/driver.js'
+import { SandboxError } from '../../../src/contract/errors.js'
+import type { CallOptions, Platform, SandboxInfo } from '../../../src/contract/platform.js'
+import type { RunRequest } from '../../../src/contract/run.js'
+import type { SpecInput } from '../../../src/contract/spec.js'
+import type { DriverName, Twist } from '../world.js'
+import { lyingClose, lyingEngine, lyingWarden } from './twists.js'
+
+/** A deliberate lie, and exactly the cases that have to catch it. */
+export interface Mutant {
+  readonly name: string
+  readonly driver: DriverName
+  readonly depth: 'driver' | 'engine'
+  readonly twist: Twist
+  readonly caughtBy: readonly string[]
+  /** How long a case that waits for the lie may take; the others have the usual time. */
+  readonly patienceMs?: number
+}
+
+const leavesNothing = ['run-leaves-nothing', 'failed-runs-leave-nothing', 'awkward-files', 'abort-during-create'].map((id) => `lifetime/${id}`)
+
+const timeCases = ['sleeping', 'busy', 'deaf', 'stopped', 'hiding', 'respawning', 'silent', 'of-spec', 'keeps-output'].map((id) => `limits/time-${id}`)
+const outputCases = ['kill', 'truncate', 'border', 'both-streams', 'of-spec'].map((id) => `limits/output-${id}`)
+
+export const wardenMutants: readonly Mutant[] = [
+  {
+    name: 'leaks a variable of the host into every program',
+    driver: 'fake',
+    depth: 'driver',
+    twist: { connect: lyingWarden({ request: (request) => ({ ...request, env: { ...request.env, HOST_USER: 'root' } }) }) },
+    caughtBy: ['programs/env-exact'],
+  },
+  {
+    name: 'lets a shell look at arguments that begin with a dollar',
+    driver: 'fake',
+    depth: 'driver',
+    twist: { connect: lyingWarden({ request: (request) => ({ ...request, argv: throughShell(request.argv) }) }) },
+    caughtBy: ['programs/argv-literal', 'programs/argv-program-name'],
+  },
+  {
+    name: "swallows the last byte of a long program's stdin",
+    driver: 'fake',
+    depth: 'driver',
+    twist: { connect: lyingWarden({ input: (bytes) => (bytes.length > 4096 ? bytes.subarray(0, -1) : bytes) }) },
+    caughtBy: ['bytes/stdin-exact', 'bytes/stdin-64m'],
+  },
+  {
+    name: 'takes an ending that nobody saw for a success',
+    driver: 'fake',
+    depth: 'driver',
+    twist: { connect: lyingWarden({ exit: (exit) => (exit.kind === 'lost' ? { ...exit, kind: 'exited', code: 0 } : exit) }) },
+    caughtBy: ['endings/watcher-killed'],
+  },
+  {
+    name: 'tells a deadly signal as the exit code a shell would make of it',
+    driver: 'fake',
+    depth: 'driver',
+    twist: { connect: lyingWarden({ exit: (exit) => (exit.kind === 'signaled' ? { ...exit, kind: 'exited', code: 128 + exit.code } : exit) }) },
+    caughtBy: ['endings/signals', 'endings/real-time-signal', 'endings/self-stopped', 'lifetime/kill-tree'],
+  },
+  {
+    name: 'cuts exit codes to seven bits',
+    driver: 'fake',
+    depth: 'driver',
+    twist: { connect: lyingWarden({ exit: (exit) => (exit.kind === 'exited' ? { ...exit, code: exit.code & 127 } : exit) }) },
+    caughtBy: ['endings/exit-codes'],
+  },
+  {
+    name: 'mixes stderr into stdout',
+    driver: 'fake',
+    depth: 'driver',
+    twist: { connect: lyingWarden({ output: ({ bytes }) => ({ type: 'stdout', bytes }) }) },
+    caughtBy: ['bytes/stderr-separate', 'bytes/forged-frames', 'bytes/dev-stdout', 'bytes/large-output', 'concurrency/unmixed-output'],
+  },
+  {
+    name: 'drops NUL bytes from what is printed',
+    driver: 'fake',
+    depth: 'driver',
+    twist: { connect: lyingWarden({ output: ({ type, bytes }) => ({ type, bytes: bytes.filter((byte) => byte !== 0) }) }) },
+    caughtBy: ['bytes/stdout-exact', 'bytes/stdin-exact', 'bytes/forged-frames', 'programs/env-exact'],
+  },
+  {
+    name: 'kills the program and not its descendants',
+    driver: 'fake',
+    depth: 'driver',
+    twist: { connect: lyingWarden({ kill: async (process) => process.signal(9) }) },
+    caughtBy: ['lifetime/kill-tree'],
+  },
+  {
+    name: 'leaves a process behind',
+    driver: 'fake',
+    depth: 'driver',
+    twist: { driver: lyingClose(leaveProcess) },
+    caughtBy: leavesNothing,
+  },
+  {
+    name: 'leaves a file behind',
+    driver: 'fake',
+    depth: 'driver',
+    twist: { driver: lyingClose(leaveFile) },
+    caughtBy: leavesNothing,
+  },
+  {
+    name: 'throws when it is closed a second time',
+    driver: 'fake',
+    depth: 'driver',
+    twist: { driver: throwOnSecondClose },
+    caughtBy: ['lifetime/close-twice'],
+  },
+]
+
+export const engineMutants: readonly Mutant[] = [
+  {
+    name: 'ignores the time limit',
+    driver: 'fake',
+    depth: 'engine',
+    twist: { platform: lyingEngine({ create: (platform, spec, options) => platform.create(withoutTime(spec), options), request: ignoreTimeout }) },
+    caughtBy: timeCases,
+    patienceMs: 3500,
+  },
+  {
+    name: 'ignores the output limit',
+    driver: 'fake',
+    depth: 'engine',
+    twist: { platform: lyingEngine({ create: (platform, spec, options) => platform.create(withMoreOutput(spec), options), request: ignoreOutputLimit }) },
+    caughtBy: outputCases,
+  },
+  {
+    name: 'drops a stated limit that it cannot hold',
+    driver: 'fake',
+    depth: 'engine',
+    twist: { platform: lyingEngine({ create: weaken }) },
+    caughtBy: ['memory', 'cpus', 'disk', 'processes'].map((limit) => `limits/${limit}-refused`),
+  },
+  {
+    name: 'says that limits hold which do not',
+    driver: 'fake',
+    depth: 'engine',
+    twist: { driver: boastOfLimits },
+    caughtBy: ['limits/disk-enforced', 'limits/inodes-enforced', 'limits/memory-enforced', 'limits/cpus-enforced'],
+  },
+  {
+    name: 'tells a timeout as a success',
+    driver: 'fake',
+    depth: 'engine',
+    twist: {
+      platform: lyingEngine({ ending: (ending) => (ending.outcome.kind === 'timed-out' ? { ...ending, outcome: { kind: 'exited', code: 0 } } : ending) }),
+    },
+    caughtBy: timeCases,
+  },
+  {
+    name: 'weakens the tier that was asked for',
+    driver: 'fake',
+    depth: 'engine',
+    twist: { platform: lyingEngine({ create: (platform, spec, options) => platform.create(withoutTier(spec), options) }) },
+    caughtBy: ['limits/tier-refused'],
+  },
+]
+
+export const wallMutants: readonly Mutant[] = [
+  {
+    name: 'forgets the filter of system calls',
+    driver: 'bwrap',
+    depth: 'driver',
+    twist: { filter: () => Promise.resolve(new Uint8Array()) },
+    caughtBy: [
+      'isolation/unshare',
+      'isolation/clone3',
+      'isolation/setns',
+      'isolation/wide-calls',
+      'isolation/socket-families',
+      'isolation/vsock',
+      'isolation/typed-input',
+    ],
+  },
+]
+
+/** Only what begins with a dollar or a backquote is left to the shell, as a careless quoting would. */
+function throughShell(argv: readonly string[]): readonly string[] {
+  if (!argv.some((argument) => /^[$`]/.test(argument))) return argv
+  const words = argv.map((argument) => (/^[$`]/.test(argument) ? `"${argument}"` : `'${argument.replaceAll("'", "'\\''")}'`))
+  return ['/bin/sh', '-c', `exec ${words.join(' ')}`]
+}
+
+async function leaveProcess(cell: Cell): Promise<void> {
+  spawn('sleep', ['20'], { stdio: 'ignore' }).unref()
+  await cell.close()
+}
+
+async function leaveFile(cell: Cell): Promise<void> {
+  writeFileSync(join(tmpdir(), `left-${randomUUID()}`), '')
+  await cell.close()
+}
+
+function throwOnSecondClose(driver: Driver): Driver {
+  const closed = new WeakSet<Cell>()
+  return lyingClose(async (cell) => {
+    if (closed.has(cell)) throw new SandboxError('conflict', 'the cell was closed already')
+    closed.add(cell)
+    await cell.close()
+  })(driver)
+}
+
+function boastOfLimits(driver: Driver): Driver {
+  const enforced = { enforced: true, by: 'good will' } as const
+  const probe: Driver['probe'] = async () => {
+    const honest = await driver.probe()
+    return { ...honest, limits: { ...honest.limits, memory: enforced, cpus: enforced, disk: enforced } }
+  }
+  return { name: driver.name, tier: driver.tier, probe, open: (spec, signal) => driver.open(spec, signal) }
+}
+
+/** Only what the real engine would accept is changed: what it refuses it goes on refusing. */
+function withoutTime(spec: SpecInput): SpecInput {
+  return spec.limits?.time === '300ms' ? { ...spec, limits: { ...spec.limits, time: '30s' } } : spec
+}
+
+function ignoreTimeout(request: RunRequest): RunRequest {
+  return request.timeout === '400ms' ? { ...request, timeout: '30s' } : request
+}
+
+function withMoreOutput(spec: SpecInput): SpecInput {
+  return spec.limits?.output === '64k' ? { ...spec, limits: { ...spec.limits, output: '8m' } } : spec
+}
+
+function ignoreOutputLimit(request: RunRequest): RunRequest {
+  return request.output?.limit === undefined ? request : { ...request, output: { ...request.output, limit: '8m' } }
+}
+
+async function weaken(platform: Platform, spec: SpecInput, options?: CallOptions): Promise<SandboxInfo> {
+  try {
+    return await platform.create(spec, options)
+  } catch (error) {
+    if (!(error instanceof SandboxError && error.message.includes('cannot be enforced'))) throw error
+    return platform.create({ ...spec, limits: {} }, options)
+  }
+}
+
+function withoutTier(spec: SpecInput): SpecInput {
+  return spec.minTier === 'wasm' ? { ...spec, minTier: 'none' } : spec
+}

@@ -1,0 +1,107 @@
+import { connectWarden, type StartRequest, type WardenExit, type WardenProcess } from '../../../src/channel/index.js'
+import type { Cell, Driver } from '../../../src/contract/driver.js'
+import type { Platform, PlatformProcess } from '../../../src/contract/platform.js'
+import type { Ending, OutputEvent, RunRequest } from '../../../src/contract/run.js'
+import type { SpecInput } from '../../../src/contract/spec.js'
+
+/** What a lying warden does to each program; the rest is the real one's. */
+export interface WardenLie {
+  readonly request?: (request: StartRequest) => StartRequest
+  readonly output?: (event: OutputEvent) => OutputEvent
+  readonly input?: (bytes: Uint8Array) => Uint8Array
+  readonly exit?: (exit: WardenExit) => WardenExit
+  readonly kill?: (process: WardenProcess) => Promise<void>
+}
+
+export function lyingWarden(lie: WardenLie): typeof connectWarden {
+  return async (channel, options) => {
+    const warden = await connectWarden(channel, options)
+    return {
+      ended: warden.ended,
+      close: () => warden.close(),
+      start: async (request) => {
+        const result = await warden.start(lie.request?.(request) ?? request)
+        return result.started ? { started: true, process: lyingProcess(result.process, lie) } : result
+      },
+    }
+  }
+}
+
+function lyingProcess(process: WardenProcess, lie: WardenLie): WardenProcess {
+  return {
+    pid: process.pid,
+    output: mapped(process.output, lie.output),
+    write: (bytes) => process.write(lie.input?.(bytes) ?? bytes),
+    endInput: () => process.endInput(),
+    signal: (number) => process.signal(number),
+    kill: () => lie.kill?.(process) ?? process.kill(),
+    discardOutput: () => process.discardOutput(),
+    exited: process.exited.then((exit) => lie.exit?.(exit) ?? exit),
+  }
+}
+
+async function* mapped(
+  output: AsyncIterable<OutputEvent>,
+  change: ((event: OutputEvent) => OutputEvent) | undefined,
+): AsyncGenerator<OutputEvent, undefined, undefined> {
+  for await (const event of output) yield change?.(event) ?? event
+  return undefined
+}
+
+/** A driver that does something else when a cell is closed. */
+export function lyingClose(close: (cell: Cell) => Promise<void>): (driver: Driver) => Driver {
+  return (driver) => ({
+    name: driver.name,
+    tier: driver.tier,
+    probe: () => driver.probe(),
+    open: async (spec, signal) => {
+      const cell = await driver.open(spec, signal)
+      return {
+        channel: cell.channel,
+        users: cell.users,
+        workdir: cell.workdir,
+        diagnosis: () => cell.diagnosis(),
+        usage: () => cell.usage(),
+        close: () => close(cell),
+      }
+    },
+  })
+}
+
+/** What a lying engine does; the rest is the real one's. */
+export interface EngineLie {
+  readonly create?: (platform: Platform, ...call: Parameters<Platform['create']>) => ReturnType<Platform['create']>
+  readonly request?: (request: RunRequest) => RunRequest
+  readonly ending?: (ending: Ending, asked: RunRequest) => Ending
+  readonly close?: (platform: Platform, id: string) => Promise<void>
+}
+
+export function lyingEngine(lie: EngineLie): (platform: Platform) => Platform {
+  return (platform) => ({
+    create: (spec: SpecInput, options) => lie.create?.(platform, spec, options) ?? platform.create(spec, options),
+    info: (id, options) => platform.info(id, options),
+    list: (filter, options) => platform.list(filter, options),
+    start: async (id, request, options) => {
+      const program = await platform.start(id, lie.request?.(request) ?? request, options)
+      return lie.ending ? withEnding(program, (ending) => lie.ending?.(ending, request) ?? ending) : program
+    },
+    close: (id) => lie.close?.(platform, id) ?? platform.close(id),
+    closeAll: (filter) => platform.closeAll(filter),
+    probe: (options) => platform.probe(options),
+    [Symbol.asyncDispose]: () => platform[Symbol.asyncDispose](),
+  })
+}
+
+function withEnding(program: PlatformProcess, change: (ending: Ending) => Ending): PlatformProcess {
+  const ended = program.ended.then(change)
+  ended.catch(() => undefined)
+  return {
+    pid: program.pid,
+    output: program.output,
+    write: (bytes) => program.write(bytes),
+    endInput: () => program.endInput(),
+    signal: (name) => program.signal(name),
+    kill: (reason) => program.kill(reason),
+    ended,
+  }
+}

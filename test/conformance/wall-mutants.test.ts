@@ -1,0 +1,4 @@
+import { catchMutants } from './mutants/catch.js'
+import { wallMutants } from './mutants/table.js'
+
+catchMutants(wallMutants)

@@ -1,0 +1,4 @@
+import { catchMutants } from './mutants/catch.js'
+import { wardenMutants } from './mutants/table.js'
+
+catchMutants(wardenMutants)
