@@ -41,7 +41,7 @@ function builtInDrivers(): readonly Driver[] {
 /** One for the whole process, made when it is first asked for. It holds nothing that keeps the process alive and listens to no signal of it. */
 const shared: { platform?: Platform } = {}
 
-export function defaultPlatform(): Platform {
+function defaultPlatform(): Platform {
   shared.platform ??= createPlatform()
   return shared.platform
 }

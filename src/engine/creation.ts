@@ -6,7 +6,7 @@ export class Creation {
   readonly spec: Spec
   readonly #controller = new AbortController()
   readonly #caller: AbortSignal | undefined
-  readonly #onAbort = (): void => this.#controller.abort(this.#caller?.reason)
+  readonly #onAbort = (): void => this.abort(this.#caller?.reason)
   readonly #finished: Promise<void>
   #finish!: () => void
 
@@ -23,9 +23,13 @@ export class Creation {
     return this.#controller.signal
   }
 
+  abort(reason: unknown): void {
+    this.#controller.abort(reason)
+  }
+
   /** Resolves when it is called off or was too late. */
   async callOff(): Promise<void> {
-    this.#controller.abort(new SandboxError('closed', 'the sandbox was closed while it was created'))
+    this.abort(new SandboxError('closed', 'the sandbox was closed while it was created'))
     await this.#finished
   }
 

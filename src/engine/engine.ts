@@ -7,6 +7,7 @@ import type { SpecInput } from '../contract/spec.js'
 import { candidates, chooseDriver } from '../policy/choose.js'
 import { matchesFilter, parseFilter, parseId, parseSpec } from '../policy/spec.js'
 import { Creation } from './creation.js'
+import { Deadline } from './deadline.js'
 import { LiveSandbox } from './live-sandbox.js'
 import { openCell } from './open-cell.js'
 import { Probes } from './probes.js'
@@ -16,6 +17,8 @@ export interface EngineBounds {
   readonly maxSandboxes: number
   /** Programs at once in one sandbox. The warden takes no more than 1,024. */
   readonly maxRuns: number
+  /** A cell that takes longer to open, or a warden that takes longer to start or kill a program, is given up. */
+  readonly answerMs: number
 }
 
 export interface EngineOptions {
@@ -26,11 +29,11 @@ export interface EngineOptions {
   readonly bounds?: Partial<EngineBounds>
 }
 
-export const defaultBounds: EngineBounds = { maxSandboxes: 1000, maxRuns: 256 }
+const defaultBounds: EngineBounds = { maxSandboxes: 1000, maxRuns: 256, answerMs: 20_000 }
 
 const idAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 const idLength = 20
-const mostRemembered = 10_000
+const mostRemembered = 1000
 
 /** The platform on this machine: owns every sandbox it creates until nothing of it is left. */
 export class Engine implements Platform {
@@ -125,7 +128,7 @@ export class Engine implements Platform {
 
     const id = this.#newId()
     const limited = { ...spec, limits: choice.limits }
-    const open = await openCell({ driver, spec: { id, root, limits: choice.limits }, filter, signal })
+    const open = await this.#withPatience(creation, openCell({ driver, spec: { id, root, limits: choice.limits }, filter, signal }))
     const sandbox = new LiveSandbox({
       id,
       spec: limited,
@@ -133,7 +136,7 @@ export class Engine implements Platform {
       root,
       unenforced: choice.unenforced,
       open,
-      maxRuns: this.#bounds.maxRuns,
+      bounds: this.#bounds,
       onGone: (why) => this.#forget(id, why),
     })
     this.#sandboxes.set(id, sandbox)
@@ -142,6 +145,16 @@ export class Engine implements Platform {
       throw signal.reason
     }
     return sandbox
+  }
+
+  async #withPatience<T>(creation: Creation, opening: Promise<T>): Promise<T> {
+    const { answerMs } = this.#bounds
+    const patience = new Deadline(answerMs, () => creation.abort(new SandboxError('broken', `a cell did not open within ${answerMs} ms`)))
+    try {
+      return await opening
+    } finally {
+      patience.cancel()
+    }
   }
 
   async #find(id: string): Promise<LiveSandbox> {

@@ -19,7 +19,7 @@ export interface SandboxMaking {
   readonly root: TemplateRoot
   readonly unenforced: SandboxInfo['unenforced']
   readonly open: OpenCell
-  readonly maxRuns: number
+  readonly bounds: { readonly maxRuns: number; readonly answerMs: number }
   /** Called once, when nothing of the sandbox is left. */
   onGone(why: SandboxError): void
 }
@@ -72,7 +72,7 @@ export class LiveSandbox {
   async start(request: unknown, signal: AbortSignal | undefined): Promise<PlatformProcess> {
     const plan = planRun(request, this.info.spec)
     const user = this.#findUser(plan.user)
-    if (this.#openRuns >= this.#making.maxRuns) {
+    if (this.#openRuns >= this.#making.bounds.maxRuns) {
       throw new SandboxError('busy', `sandbox ${this.info.id} has ${this.#openRuns} programs running; no more are allowed at once`)
     }
     this.#openRuns += 1
@@ -107,7 +107,7 @@ export class LiveSandbox {
       memoryBytes: limits.memoryBytes,
       oomKills: () => this.#oomKills(),
       failure: (cause: unknown) => this.failure(cause),
-      condemn: (why: string) => void this.failure(new Error(why)),
+      watchAnswer: (act: string) => this.#watchAnswer(act),
     }
     const program = new RunningProgram({ program: result.process, plan, surroundings, startedAt, oomKillsBefore, signal })
     // Aborted while it started: it is over before anyone gets it.
@@ -116,12 +116,21 @@ export class LiveSandbox {
   }
 
   async #startProgram(request: Parameters<OpenCell['warden']['start']>[0]): Promise<StartResult> {
+    const watch = this.#watchAnswer('start a program')
     try {
       return await this.#making.open.warden.start(request)
     } catch (error) {
       if (error instanceof SandboxError && error.code === 'invalid') throw error
       throw await this.failure(error)
+    } finally {
+      watch.cancel()
     }
+  }
+
+  /** A warden that does not answer obeys no more: the whole cell ends, which needs no answer. */
+  #watchAnswer(act: string): Deadline {
+    const { answerMs } = this.#making.bounds
+    return new Deadline(answerMs, () => void this.failure(new Error(`the warden did not ${act} within ${answerMs} ms`)))
   }
 
   #findUser(name: UserName): GuestUser {

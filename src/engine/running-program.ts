@@ -9,9 +9,6 @@ import { MeteredOutput } from './metered-output.js'
 import { outcomeOf, type Stop } from './outcome.js'
 import { killSignal, signalNumber } from './signals.js'
 
-/** A kill that is not answered within this time means that the cell obeys no more. */
-const killGraceMs = 10_000
-
 /** What a run asks of the sandbox it is in. */
 export interface RunSurroundings {
   readonly memoryBytes: number
@@ -19,8 +16,8 @@ export interface RunSurroundings {
   oomKills(): Promise<number | undefined>
   /** Why the channel ended under the run. */
   failure(cause: unknown): Promise<unknown>
-  /** The cell is not to be trusted to obey; everything in it ends. */
-  condemn(why: string): void
+  /** Until it is cancelled, the warden has a time to answer in. */
+  watchAnswer(act: string): Deadline
 }
 
 export interface RunStart {
@@ -112,7 +109,7 @@ export class RunningProgram implements PlatformProcess {
 
   async #killAll(): Promise<void> {
     const { program, surroundings } = this.#start
-    const watch = new Deadline(killGraceMs, () => surroundings.condemn(`a killed run was not gone after ${killGraceMs / 1000} s`))
+    const watch = surroundings.watchAnswer('kill a run')
     try {
       await program.kill()
     } catch (error) {

@@ -32,7 +32,7 @@ function wordsOf(issue: Issue): string {
 }
 
 /** `limits.memory`, `command[3]`, or the name of the whole when the whole is wrong. */
-export function fieldName(path: readonly PropertyKey[], what: string): string {
+function fieldName(path: readonly PropertyKey[], what: string): string {
   if (path.length === 0) return what
   return path.reduce<string>((name, key) => {
     if (typeof key === 'number') return `${name}[${key}]`

@@ -15,7 +15,7 @@ export function parseSpec(input: unknown): Spec {
 }
 
 /** Every limit with a value; those without one of their own take the default and are not in `stated`. */
-export function completeLimits(input: z.output<typeof limitsSchema>): Limits {
+function completeLimits(input: z.output<typeof limitsSchema>): Limits {
   const names = Object.keys(limitsSchema.shape) as LimitName[]
   return {
     memoryBytes: input.memory ?? defaultLimits.memoryBytes,

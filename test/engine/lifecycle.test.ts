@@ -151,6 +151,17 @@ describe('a cell that dies on its own', () => {
     await engine.close(id)
   })
 
+  test.each(['start a program', 'kill a run'])('or is too stuck to %s is given up', async (act) => {
+    const impatient = createPlainEngine(driver, { bounds: { answerMs: 500 } })
+    const { id } = await impatient.create({})
+    const program = await impatient.start(id, { command: 'sleep 30', ...(act === 'kill a run' && { timeout: 100 }) })
+    driver.cells[0]?.child.kill('SIGSTOP')
+    const stuck = act === 'kill a run' ? collect(program) : impatient.start(id, { command: 'true' })
+    const message = `the cell of sandbox ${id} ended: the warden did not ${act} within 500 ms`
+    expect(await rejectionOf(stuck)).toMatchObject({ code: 'broken', message })
+    expect(driver.openCells).toBe(0)
+  })
+
   test('is noticed without anyone asking', async () => {
     await engine.create({})
     driver.cells[0]?.child.kill('SIGKILL')
@@ -224,6 +235,14 @@ describe('creating', () => {
       'broken',
       expect.stringMatching(/^the cell of sandbox \w+ ended: .* \(warden: mount \/tmp: no such device\)$/),
     ])
+    expect(driver.openCells).toBe(0)
+  })
+
+  test('is given up when the cell does not open', async () => {
+    const impatient = createPlainEngine(driver, { bounds: { answerMs: 100 } })
+    driver.argv = () => ['/bin/cat']
+    const error = await rejectionOf(impatient.create({}))
+    expect(error).toMatchObject({ code: 'broken', message: 'a cell did not open within 100 ms' })
     expect(driver.openCells).toBe(0)
   })
 

@@ -102,6 +102,7 @@ export class PlainCell implements Cell {
     }
     this.channel.ref()
     this.child.ref()
+    this.child.kill('SIGCONT')
     this.channel.end()
     await this.#exited
     await rm(this.workdir, { recursive: true, force: true })
