@@ -32,6 +32,7 @@ const PROGRAMS = {
       'kill.c',
       'main.c',
       'mux.c',
+      'pages.c',
       'process-table.c',
       'program.c',
       'queue.c',

@@ -8,6 +8,7 @@
 
 #include "feed.h"
 #include "kill.h"
+#include "pages.h"
 #include "runs.h"
 #include "spawn.h"
 #include "wire.h"
@@ -112,7 +113,7 @@ static bool make_room(struct inbox *inbox)
   inbox->head = 0;
   inbox->tail = held;
   if (room == inbox->room || held > room) return true;
-  uint8_t *bytes = realloc(inbox->bytes, room);
+  uint8_t *bytes = pages_resize(inbox->bytes, inbox->room, room);
   if (!bytes) return false;
   inbox->bytes = bytes;
   inbox->room = room;

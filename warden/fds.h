@@ -4,11 +4,12 @@
 
 #include <stddef.h>
 
-/* Closes every descriptor from 3 up but those kept (at most 16). `most` bounds the search on kernels without close_range. */
 struct fds_kept {
   int fds[16];
   size_t count;
 };
+
+/* Closes every descriptor from 3 up but those kept. */
 int fds_close_all_but(const struct fds_kept *kept);
 int fds_set_nonblocking(int fd);
 

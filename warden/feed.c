@@ -1,10 +1,10 @@
 #include "feed.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "pages.h"
 #include "wire.h"
 
 static void give_back(struct warden *warden, struct run *run, size_t bytes)
@@ -18,7 +18,7 @@ static void give_back(struct warden *warden, struct run *run, size_t bytes)
 
 static void release(struct feed *feed)
 {
-  free(feed->bytes);
+  pages_unmap(feed->bytes, FRAME_WINDOW);
   feed->bytes = NULL;
   feed->head = feed->length = 0;
 }
@@ -75,7 +75,7 @@ const char *feed_take(struct warden *warden, struct run *run, const struct frame
     give_back(warden, run, frame->length);
     return NULL;
   } else {
-    if (!feed->bytes && !(feed->bytes = malloc(FRAME_WINDOW))) return "no memory for input";
+    if (!feed->bytes && !(feed->bytes = pages_map(FRAME_WINDOW))) return "no memory for input";
     feed->credit -= frame->length;
     store(feed, frame);
   }

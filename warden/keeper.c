@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -54,6 +55,15 @@ static void close_what_programs_need(const struct plan *plan)
 {
   for (int fd = 0; fd < 3; fd++) close(fd);
   for (size_t i = 0; i < plan->warden->join_count; i++) close(plan->warden->joins[i]);
+}
+
+/* The keeper lives as long as anything of the run does; what the program was told, it need not know, nor its memory hold. */
+static void forget(struct start *start)
+{
+  start_free(start);
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 /* Returns once the program runs, or died on the way without a word (then its ending tells). */
@@ -121,6 +131,7 @@ _Noreturn void keep(const struct plan *plan)
   }
   close(status[1]);
   close_what_programs_need(plan);
+  forget(plan->start);
   caps_clear_ambient();
   caps_set(0);
   await_exec(plan, status[0], program);

@@ -7,7 +7,7 @@
 
 struct plan {
   const struct warden *warden;
-  const struct start *start;
+  struct start *start; /* freed by the keeper once the program has its copy */
   int stdio[3]; /* the program's ends; [0] is -1 when its stdin is /dev/null */
   int link;
 };

@@ -22,7 +22,7 @@
 
 #include "process-table.h"
 
-enum { CLEAN_PASSES = 2, FIRST_PAUSE_MS = 1, LONGEST_PAUSE_MS = 20, KEEPER_PATIENCE_MS = 2000 };
+enum { CLEAN_PASSES = 2, FIRST_PAUSE_MS = 1, LONGEST_PAUSE_MS = 20, KEEPER_PATIENCE_MS = 2000, FAREWELL_PATIENCE_MS = 10000 };
 
 enum judgement { UNJUDGED = 0, FOREIGN, OURS, DOUBTFUL };
 
@@ -39,6 +39,7 @@ struct pass {
   pid_t self;
   bool everything; /* the warden itself is going: no run is spared */
   unsigned strays_seen;
+  pid_t last_group; /* many of a run are in one group, which is struck once */
 };
 
 static int64_t now_ms(void)
@@ -55,6 +56,18 @@ static struct run *run_kept_by(const struct warden *warden, pid_t keeper)
   return NULL;
 }
 
+/*
+ * One signal to a group reaches also the member that was forked after the listing, which is how a program is caught that forks and exits faster
+ * than it can be listed. No group reaches beyond its run: every program begins with a session of its own.
+ */
+static void strike_group(struct pass *pass, pid_t group, const struct run *run)
+{
+  bool shared = group <= 1 || group == getpgrp() || (run && group == run->keeper);
+  if (shared || group == pass->last_group) return;
+  pass->last_group = group;
+  kill(-group, SIGKILL);
+}
+
 static void strike(struct pass *pass, size_t index)
 {
   struct verdict *verdict = &pass->verdicts[index];
@@ -64,7 +77,9 @@ static void strike(struct pass *pass, size_t index)
     if (verdict->run && !pass->everything) verdict->run->doom.live_seen++;
     else pass->strays_seen++;
   }
-  if (verdict->judgement == OURS && doomed && !process_kill(process)) verdict->judgement = DOUBTFUL;
+  if (verdict->judgement != OURS || !doomed) return;
+  if (process_kill(process)) strike_group(pass, process->group, verdict->run);
+  else verdict->judgement = DOUBTFUL;
 }
 
 /* The parent's verdict is known: this process is ours if the parent is, and doubtful if the parent vanished after it was listed. */
@@ -201,7 +216,8 @@ int kill_wait_ms(const struct warden *warden)
 void kill_all_descendants(struct warden *warden)
 {
   /* Nothing is reaped before the passes are clean, for the same reason for which a keeper is stopped. */
-  for (int clean = 0; clean < CLEAN_PASSES;) {
+  int64_t give_up_ms = now_ms() + FAREWELL_PATIENCE_MS;
+  for (int clean = 0; clean < CLEAN_PASSES && now_ms() < give_up_ms;) {
     struct pass pass = { .warden = warden, .self = getpid(), .everything = true };
     clean = make_pass(&pass) && !pass.strays_seen ? clean + 1 : 0;
     usleep(1000);

@@ -70,7 +70,7 @@ static void drop_what_is_not_used(void)
   if (permitted & CAPS_BIT(CAP_SETPCAP) && caps_bound(KEPT) < 0) die("drop", "capabilities from the bounding set");
   if (caps_set(permitted & KEPT) < 0) die("drop", "capabilities");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) die("set", "no_new_privs");
-  if (self_filter_load() < 0) die("load", "the warden's filter");
+  if (self_filter_load(!(permitted & CAPS_BIT(CAP_SETUID))) < 0) die("load", "the warden's filter");
 }
 
 static void take_office(struct warden *warden)

@@ -110,7 +110,9 @@ static void serve_round(struct warden *warden, struct slots *slots)
   for (size_t i = 0; ready > 0 && i < slots->count; i++)
     if (slots->polls[i].revents) serve_slot(warden, &slots->meanings[i]);
   engine_work(warden);
+  bool were_strays = warden->strays;
   kill_tick(warden);
+  if (were_strays && !warden->strays) runs_reap(warden);
   runs_settle(warden);
   push_channel(warden);
 }

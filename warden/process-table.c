@@ -25,13 +25,14 @@ bool process_parse(const char *line, size_t length, struct process *process)
   memcpy(rest, close + 1, left);
   rest[left] = 0;
   char state;
-  int parent;
+  int parent, group;
   long threads;
   unsigned long long started;
-  int found = sscanf(rest, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu", &state, &parent, &threads, &started);
-  if (found != 4) return false;
+  int found = sscanf(rest, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu", &state, &parent, &group, &threads, &started);
+  if (found != 5) return false;
   process->pid = atoi(line);
   process->parent = parent;
+  process->group = group;
   /* A leader that has ended shows as a zombie although its other threads run on. */
   process->live = (state != 'Z' && state != 'X' && state != 'x') || threads > 1;
   process->started = started;

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 struct process {
-  pid_t pid, parent;
+  pid_t pid, parent, group;
   bool live; /* has a thread that can still run */
   uint64_t started;
 };

@@ -44,8 +44,9 @@ static void join_groups(const struct child *child)
 
 static void reset_signals(void)
 {
-  struct sigaction action = { .sa_handler = SIG_DFL };
-  for (int number = 1; number <= 64; number++) sigaction(number, &action, NULL);
+  /* By raw calls: libc keeps two of the numbers to itself and would leave them as they were inherited. All zero is SIG_DFL. */
+  static const unsigned char defaults[64];
+  for (int number = 1; number <= 64; number++) syscall(SYS_rt_sigaction, number, defaults, NULL, 8);
 }
 
 static void set_rlimits(const struct child *child)
@@ -54,7 +55,7 @@ static void set_rlimits(const struct child *child)
   for (uint32_t i = 0; i < child->start->rlimit_count; i++) {
     const struct start_rlimit *wanted = &child->start->rlimits[i];
     struct rlimit limit = { .rlim_cur = wanted->soft, .rlim_max = wanted->hard };
-    if (setrlimit((__rlimit_resource_t)wanted->resource, &limit) < 0) fail(child, "set", "rlimit");
+    if (setrlimit((int)wanted->resource, &limit) < 0) fail(child, "set", "rlimit");
   }
 }
 

@@ -1,15 +1,15 @@
 #include "queue.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "die.h"
+#include "pages.h"
 
 uint8_t *queue_reserve(struct queue *queue, size_t length)
 {
-  if (!queue->bytes && !(queue->bytes = malloc(QUEUE_ROOM))) die("allocate", "the channel's queue");
+  if (!queue->bytes && !(queue->bytes = pages_map(QUEUE_ROOM))) die("allocate", "the channel's queue");
   if (QUEUE_ROOM - queue->tail < length && queue->head) {
     memmove(queue->bytes, queue->bytes + queue->head, queue_length(queue));
     queue->tail -= queue->head;

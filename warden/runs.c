@@ -86,24 +86,40 @@ static void lose(struct warden *warden, struct run *run, pid_t keeper)
   if (run->phase == RUN_STARTED) begin_exit(warden, run, &(struct ending){ .kind = ENDING_LOST });
 }
 
+static void bury_keeper(struct warden *warden, struct run *run, int status)
+{
+  pid_t keeper = run->keeper;
+  run->keeper = 0;
+  runs_hear(warden, run);
+  if (run->link >= 0) close(run->link);
+  run->link = -1;
+  bool finished = run->phase == RUN_EXITED || run->phase == RUN_OVER;
+  if (!finished || !WIFEXITED(status) || WEXITSTATUS(status)) lose(warden, run, keeper);
+}
+
+static void reap_keepers(struct warden *warden)
+{
+  int status;
+  for (size_t i = 0; i < warden->run_count; i++) {
+    struct run *run = warden->runs[i];
+    if (run->keeper && waitpid(run->keeper, &status, WNOHANG) == run->keeper) bury_keeper(warden, run, status);
+  }
+}
+
+static void reap_any(struct warden *warden)
+{
+  int status;
+  pid_t pid;
+  while (!warden->strays && (pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0)
+    for (size_t i = 0; i < warden->run_count; i++)
+      if (warden->runs[i]->keeper == pid) bury_keeper(warden, warden->runs[i], status);
+}
+
 void runs_reap(struct warden *warden)
 {
-  for (;;) {
-    int status;
-    pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
-    if (pid < 0 && errno == EINTR) continue;
-    if (pid <= 0) return;
-    for (size_t i = 0; i < warden->run_count; i++) {
-      struct run *run = warden->runs[i];
-      if (run->keeper != pid) continue;
-      run->keeper = 0;
-      runs_hear(warden, run);
-      if (run->link >= 0) close(run->link);
-      run->link = -1;
-      bool finished = run->phase == RUN_EXITED || run->phase == RUN_OVER;
-      if (!finished || !WIFEXITED(status) || WEXITSTATUS(status)) lose(warden, run, pid);
-    }
-  }
+  reap_any(warden);
+  /* While strays are being killed their corpses stay: each takes up room that the others could fork into. */
+  if (warden->strays) reap_keepers(warden);
 }
 
 static void say_exited(struct warden *warden, struct run *run)

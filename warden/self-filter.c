@@ -29,6 +29,7 @@
 #define NATIVE AUDIT_ARCH_X86_64
 #define COMPAT AUDIT_ARCH_I386
 #define X32_BIT 0x40000000
+#define COMPAT_PRLIMIT 340
 static const uint32_t NATIVE_DENIED[] = { ON_EVERY_64_BIT, SYS_iopl, SYS_ioperm, SYS_modify_ldt, SINCE_UNIFICATION };
 static const uint32_t COMPAT_DENIED[] = {
   21 /* mount */, 22 /* umount */, 52 /* umount2 */, 217 /* pivot_root */, 87 /* swapon */, 115 /* swapoff */, 51 /* acct */, 131 /* quotactl */,
@@ -41,6 +42,7 @@ static const uint32_t COMPAT_DENIED[] = {
 #elif defined(__aarch64__)
 #define NATIVE AUDIT_ARCH_AARCH64
 #define COMPAT AUDIT_ARCH_ARM
+#define COMPAT_PRLIMIT 369
 static const uint32_t NATIVE_DENIED[] = { ON_EVERY_64_BIT, SINCE_UNIFICATION };
 static const uint32_t COMPAT_DENIED[] = {
   21 /* mount */, 52 /* umount2 */, 218 /* pivot_root */, 87 /* swapon */, 115 /* swapoff */, 51 /* acct */, 131 /* quotactl */, 88 /* reboot */,
@@ -57,13 +59,14 @@ static const uint32_t COMPAT_DENIED[] = {
 enum { COUNT_NATIVE = sizeof NATIVE_DENIED / sizeof *NATIVE_DENIED, COUNT_COMPAT = sizeof COMPAT_DENIED / sizeof *COMPAT_DENIED };
 
 struct assembly {
-  struct sock_filter code[2 * (COUNT_NATIVE + COUNT_COMPAT) + 16];
+  struct sock_filter code[2 * (COUNT_NATIVE + COUNT_COMPAT) + 32];
   unsigned short length;
 };
 
 struct table {
   const uint32_t *numbers;
   size_t count;
+  uint32_t prlimit; /* 0: not looked at */
 };
 
 static void emit(struct assembly *assembly, struct sock_filter instruction)
@@ -76,6 +79,21 @@ static void emit_return(struct assembly *assembly, uint32_t action)
   emit(assembly, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action));
 }
 
+/* Only a process's own limits, which it names by 0, may be set. Both machines are little-endian: the low half of an argument comes first. */
+static void emit_prlimit(struct assembly *assembly, uint32_t number)
+{
+  const uint32_t pid = offsetof(struct seccomp_data, args[0]), new_limit = offsetof(struct seccomp_data, args[2]);
+  emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 8));
+  emit(assembly, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, pid));
+  emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 5, 0));
+  emit(assembly, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, new_limit));
+  emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2));
+  emit(assembly, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, new_limit + 4));
+  emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0));
+  emit_return(assembly, SECCOMP_RET_ERRNO | EPERM);
+  emit_return(assembly, SECCOMP_RET_ALLOW);
+}
+
 static void emit_table(struct assembly *assembly, const struct table *table)
 {
   emit(assembly, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
@@ -83,6 +101,7 @@ static void emit_table(struct assembly *assembly, const struct table *table)
   emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, X32_BIT, 0, 1));
   emit_return(assembly, SECCOMP_RET_ERRNO | ENOSYS);
 #endif
+  if (table->prlimit) emit_prlimit(assembly, table->prlimit);
   for (size_t i = 0; i < table->count; i++) {
     emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, table->numbers[i], 0, 1));
     emit_return(assembly, SECCOMP_RET_ERRNO | EPERM);
@@ -90,9 +109,10 @@ static void emit_table(struct assembly *assembly, const struct table *table)
   emit_return(assembly, SECCOMP_RET_ALLOW);
 }
 
-int self_filter_load(void)
+int self_filter_load(bool guests_share_id)
 {
-  const struct table native = { NATIVE_DENIED, COUNT_NATIVE }, compat = { COMPAT_DENIED, COUNT_COMPAT };
+  const struct table native = { NATIVE_DENIED, COUNT_NATIVE, guests_share_id ? SYS_prlimit64 : 0 };
+  const struct table compat = { COMPAT_DENIED, COUNT_COMPAT, guests_share_id ? COMPAT_PRLIMIT : 0 };
   struct assembly assembly = { .length = 0 };
   emit(&assembly, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));
   emit(&assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0));

@@ -2,7 +2,12 @@
 #ifndef GLOVEBOX_SELF_FILTER_H
 #define GLOVEBOX_SELF_FILTER_H
 
-/* 0, or -1 with errno. Needs no_new_privs. */
-int self_filter_load(void);
+#include <stdbool.h>
+
+/*
+ * 0, or -1 with errno. Needs no_new_privs. Where guests have the warden's own id they may also not change the limits of other processes, by
+ * which they could end it.
+ */
+int self_filter_load(bool guests_share_id);
 
 #endif

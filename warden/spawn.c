@@ -14,7 +14,7 @@
 #include "report.h"
 #include "wire.h"
 
-enum { OURS = 0, THEIRS = 1 };
+enum { OURS = 0, THEIRS = 1, SPARE_FILES = 16 };
 
 /* [stream][side] and the link to the keeper; -1 where there is none. */
 struct ends {
@@ -76,7 +76,16 @@ static int open_ends(struct ends *ends, const struct start *start)
   return fds_set_nonblocking(ends->link[OURS]);
 }
 
-static pid_t fork_keeper(struct warden *warden, const struct start *start, const struct ends *ends)
+/* The last numbers stay free: a kill must be able to open /proc however many runs there are. */
+static bool leaves_room(const struct ends *ends)
+{
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return false;
+  errno = EMFILE;
+  return (rlim_t)ends->link[OURS] + SPARE_FILES < limit.rlim_cur && (rlim_t)ends->link[THEIRS] + SPARE_FILES < limit.rlim_cur;
+}
+
+static pid_t fork_keeper(struct warden *warden, struct start *start, const struct ends *ends)
 {
   struct plan plan = { .warden = warden, .start = start, .link = ends->link[THEIRS] };
   for (int stream = 0; stream < 3; stream++) plan.stdio[stream] = ends->stdio[stream][THEIRS];
@@ -100,7 +109,7 @@ static void enlist(struct warden *warden, struct run *run, const struct ends *en
   warden->runs[warden->run_count++] = run;
 }
 
-void spawn_run(struct warden *warden, uint32_t id, const struct start *start)
+void spawn_run(struct warden *warden, uint32_t id, struct start *start)
 {
   errno = EAGAIN;
   if (warden->run_count == WARDEN_RUNS_MOST) return refuse(warden, id, "one more run");
@@ -109,7 +118,7 @@ void spawn_run(struct warden *warden, uint32_t id, const struct start *start)
   if (!run) return refuse(warden, id, "run");
   run->id = id;
   const char *object = "pipes";
-  if (open_ends(&ends, start) == 0) {
+  if (open_ends(&ends, start) == 0 && leaves_room(&ends)) {
     object = "keeper";
     run->keeper = fork_keeper(warden, start, &ends);
   }

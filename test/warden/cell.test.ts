@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { hasBwrap, isRoot, ManyIdCell, singleIdCell } from './cells.js'
 import { type Peer, type Start, TYPE, u32 } from './frames.js'
+import { forkBomb } from './processes.js'
 
 const ids = { uid: 1000, gid: 1000 }
 const shell = (script: string, more: Partial<Start> = {}): Start => ({ argv: ['sh', '-c', script], ...ids, cwd: '/workspace', ...more })
@@ -66,10 +67,7 @@ for name,number in (("mount",165),("ptrace",101),("keyctl",250),("bpf",321),("se
   })
 
   inCell('a kill leaves nothing but the warden in the cell', async (peer) => {
-    peer.start(
-      1,
-      shell('(setsid sh -c "sleep 60 & sleep 60" &); echo ready; bomb() { bomb & bomb & wait; bomb; }; bomb 2>/dev/null', { rlimits: [[6, 200n, 200n]] }),
-    )
+    peer.start(1, { argv: forkBomb(), ...ids, rlimits: [[6, 120n, 120n]] })
     await peer.takeType(TYPE.OUTPUT, 1)
     peer.send({ type: TYPE.KILL, run: 1 })
     await peer.takeType(TYPE.GONE, 1)
@@ -104,6 +102,39 @@ for name,number in (("mount",165),("ptrace",101),("keyctl",250),("bpf",321),("se
     peer.send({ type: TYPE.KILL, run: 1 })
     await peer.takeType(TYPE.GONE, 1)
     expect((await said(peer, 2, shell('echo /proc/[0-9]*'))).trim().split(' ')).toHaveLength(3)
+  })
+})
+
+describe.skipIf(!hasBwrap)('where guests have the id of the warden', () => {
+  const rest = async (peer: Peer, run: number) => (await said(peer, run, shell('echo /proc/[0-9]*'))).trim().split(' ')
+
+  test('a fork bomb that first killed its keeper is swept away', async () => {
+    await using peer = singleIdCell()
+    peer.start(1, { argv: forkBomb('os.getpid() % 50 or os.kill(keeper, 9)'), ...ids, rlimits: [[6, 120n, 120n]] })
+    expect((await peer.collect(1)).ending.kind).toBe(2)
+    peer.send({ type: TYPE.KILL, run: 1 })
+    await peer.takeType(TYPE.GONE, 1)
+    expect(await rest(peer, 2)).toHaveLength(3)
+  })
+
+  test('a fork bomb that wakes its keeper again and again is killed', async () => {
+    await using peer = singleIdCell()
+    peer.start(1, { argv: forkBomb('os.kill(keeper, signal.SIGCONT)'), ...ids, rlimits: [[6, 120n, 120n]] })
+    await peer.takeType(TYPE.OUTPUT, 1)
+    peer.send({ type: TYPE.KILL, run: 1 })
+    await peer.takeType(TYPE.GONE, 1)
+    expect(await rest(peer, 2)).toHaveLength(3)
+  })
+
+  test('a guest cannot end the warden by its limits, but sets its own', async () => {
+    await using peer = singleIdCell()
+    const script = `import os,resource
+for pid in (1, os.getppid()):
+  try: resource.prlimit(pid, resource.RLIMIT_CPU, (0, 0)); print("set")
+  except PermissionError: print("refused")
+print(len(resource.prlimit(os.getpid(), resource.RLIMIT_CPU)))
+resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20)); print(resource.getrlimit(resource.RLIMIT_NOFILE))`
+    expect(await said(peer, 1, { argv: ['/usr/bin/python3', '-c', script], ...ids })).toBe('refused\nrefused\n2\n(20, 20)\n')
   })
 })
 

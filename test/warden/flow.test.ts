@@ -88,3 +88,14 @@ test('a guest that steals its own output cannot hold the end of its run back', a
   peer.start(1, { argv: ['sh', '-c', `cat </proc/self/fd/1 >/dev/null & head -c 3000000 /dev/zero; exit 4`] })
   expect((await peer.collect(1)).ending.code).toBe(4)
 })
+
+test('a large START and much input leave nothing behind in the memory of keepers', async () => {
+  await using peer = new Peer()
+  const env = Array.from({ length: 16 }, (_, index) => `V${index}=${'x'.repeat(100_000)}`)
+  peer.start(1, { argv: ['sleep', '60'], stdin: true })
+  for (let sent = 0; sent < WINDOW; sent += 65536) peer.send({ type: TYPE.STDIN, run: 1, payload: Buffer.alloc(65536) })
+  peer.start(2, { argv: ['/bin/sleep', '60'], env })
+  const program = (await peer.takeType(TYPE.STARTED, 2)).payload.readUInt32LE(0)
+  const keeper = Number(/PPid:\s+(\d+)/.exec(readFileSync(`/proc/${program}/status`, 'utf8'))?.[1])
+  expect(Number(/RssAnon:\s+(\d+)/.exec(readFileSync(`/proc/${keeper}/status`, 'utf8'))?.[1])).toBeLessThan(512)
+})

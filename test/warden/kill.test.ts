@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { Peer, type Start, TYPE, u32, WARDEN } from './frames.js'
-import { descendantsOf, markedBy } from './processes.js'
+import { descendantsOf, forkBomb, markedBy } from './processes.js'
 
 const PATH = 'PATH=/usr/bin:/bin'
-const nobody = process.getuid?.() === 0 ? { uid: 54321, gid: 54321 } : {}
+const nobody = process.getuid?.() === 0 ? { uid: 54322, gid: 54322 } : {}
 const newMark = () => `GLOVEBOX_TEST_MARK=${process.pid}.${Math.random()}`
 const marked = (script: string, mark: string, more: Partial<Start> = {}): Start => ({ argv: ['sh', '-c', script], env: [PATH, mark], ...more })
 
@@ -39,10 +39,22 @@ test('a kill catches a program that respawns itself without end', async () => {
   expect(markedBy(mark)).toEqual([])
 })
 
+test('a kill catches a program that forks and exits faster than anyone can look', async () => {
+  const mark = newMark()
+  await using peer = new Peer()
+  const runner = 'import os\nprint("ready",flush=True)\nwhile True:\n  if os.fork(): os._exit(0)'
+  peer.start(1, { argv: ['/usr/bin/python3', '-I', '-S', '-c', runner], env: [PATH, mark] })
+  await peer.take((frame) => frame.type === TYPE.OUTPUT && frame.payload.length > 0)
+  await pause(50)
+  await killed(peer, 1)
+  expect(markedBy(mark)).toEqual([])
+  expect(descendantsOf(peer.child.pid as number)).toEqual([])
+})
+
 test('a kill ends a fork bomb at its process limit', async () => {
   const mark = newMark()
   await using peer = new Peer()
-  peer.start(1, marked('echo ready; bomb() { bomb & bomb & wait; bomb; }; bomb 2>/dev/null', mark, { ...nobody, rlimits: [[6, 300n, 300n]] }))
+  peer.start(1, { argv: forkBomb(), env: [PATH, mark], ...nobody, rlimits: [[6, 120n, 120n]] })
   await peer.takeType(TYPE.OUTPUT, 1)
   await pause(300)
   expect(markedBy(mark).length).toBeGreaterThan(50)
@@ -181,9 +193,9 @@ test('a run beyond the 1,024th is refused with EAGAIN, and the others go on', as
 
 test('an ordinary user has all of it', { skip: process.getuid?.() !== 0 }, async () => {
   const mark = newMark()
-  await using peer = new Peer([WARDEN, '--subreaper'], { uid: 54321, gid: 54321 })
+  await using peer = new Peer([WARDEN, '--subreaper'], { uid: 54322, gid: 54322 })
   const said = await peer.run(1, marked('id -u; grep -E "^Cap[IPEA]" /proc/self/status; (setsid sleep 60 >/dev/null 2>&1 &)', mark, nobody))
-  expect(said.stdout.toString()).toBe(`54321\n${['Inh', 'Prm', 'Eff', 'Amb'].map((set) => `Cap${set}:\t${'0'.repeat(16)}\n`).join('')}`)
+  expect(said.stdout.toString()).toBe(`54322\n${['Inh', 'Prm', 'Eff', 'Amb'].map((set) => `Cap${set}:\t${'0'.repeat(16)}\n`).join('')}`)
   await killed(peer, 1)
   expect(markedBy(mark)).toEqual([])
 })

@@ -44,3 +44,10 @@ export function markedBy(mark: string): number[] {
     })
     .map(Number)
 }
+
+/** A program that says ready and forks for ever, also when it cannot; `each` is done by every process of it before each fork. */
+export const forkBomb = (each = 'pass'): string[] => [
+  '/usr/bin/python3',
+  '-c',
+  `import os,signal\nkeeper=os.getppid()\nprint("ready",flush=True)\nwhile True:\n  try:\n    ${each}\n    os.fork()\n  except OSError: pass`,
+]
