@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmdirSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../contract/errors.js'
@@ -25,7 +25,15 @@ export const kernelTree: CgroupTree = {
       return undefined
     }
   },
-  write: (file, value) => writeFileSync(file, value, { flag: 'r+' }),
+  // Not for reading too: some files, such as cgroup.kill, may only be written, even by their owner.
+  write(file, value) {
+    const descriptor = openSync(file, constants.O_WRONLY)
+    try {
+      writeSync(descriptor, value)
+    } finally {
+      closeSync(descriptor)
+    }
+  },
   has: existsSync,
   isWritable(file) {
     try {

@@ -13,7 +13,7 @@ const isVersion1 = ['memory', 'cpu', 'pids'].every((name) => hierarchies.some((m
 
 /** What an ordinary user does with the layer: asks, makes a cell, puts a child into it, and removes it. */
 const program = `
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { detectCgroups } from './cgroups.js'
 const found = detectCgroups()
 const answer = 'unavailable' in found ? found : { enforces: found.enforces }
@@ -23,7 +23,11 @@ if (!('unavailable' in found)) {
   const enter = cell.guestJoins.map((path) => 'echo $$ > ' + path).join(' && ')
   answer.signal = spawnSync('/bin/sh', ['-c', enter + ' && exec /usr/bin/python3 -c "x = bytearray(200 * 2**20)"']).signal
   answer.oomKills = cell.usage().oomKills
+  const left = spawn('/bin/sh', ['-c', enter + ' && echo in && exec sleep 60'], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = new Promise((resolve) => left.once('exit', (_, signal) => resolve(signal)))
+  await new Promise((resolve) => left.stdout.once('data', resolve))
   await cell.remove()
+  answer.left = await ended
 }
 console.log(JSON.stringify(answer))
 `
@@ -70,6 +74,7 @@ describe.runIf(isRoot && isVersion1)('for an ordinary user', () => {
         stated: { memoryBytes: 48 * 2 ** 20, cpus: 0.5, processes: 8 },
         signal: 'SIGKILL',
         oomKills: 1,
+        left: 'SIGKILL',
       })
     } finally {
       for (const folder of folders) rmdirSync(folder)
