@@ -56,7 +56,7 @@ async function startListener() {
   const { port } = server.address() as AddressInfo
   return {
     port,
-    async takeConnections(): Promise<number> {
+    takeConnections: async (): Promise<number> => {
       // Connections are accepted in the order they came, so when our own has been seen, every earlier one has been counted.
       const seen = once(server, 'connection')
       const own = connect(port, '127.0.0.1').on('error', () => undefined)

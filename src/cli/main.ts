@@ -60,7 +60,7 @@ function addRun(program: Command, finish: Finish): void {
     .usage('[OPTIONS] [--] COMMAND [ARG...]')
     .passThroughOptions()
     .optionsGroup('The program:')
-    .option('-e, --env <NAME=VALUE>', 'set a variable; may be repeated', (value: string, all: readonly string[] = []) => [...all, value])
+    .option('-e, --env <NAME=VALUE>', 'set a variable; may be repeated', (value: string, all?: readonly string[]) => [...(all ?? []), value])
     .option('-w, --workdir <DIR>', 'where it starts (/workspace)')
     .option('-u, --user <USER>', 'who it runs as: user or root (user)')
     .optionsGroup('Its limits:')

@@ -19,7 +19,7 @@ export function hasInput(): boolean {
 /** Hands `source` to the program as fast as it reads. Ends quietly whichever side is over first. */
 export async function forwardInput(source: Readable, program: PlatformProcess): Promise<void> {
   try {
-    for await (const chunk of source) await program.write(chunk)
+    for await (const chunk of source) await program.write(chunk as Uint8Array)
   } catch {
     // The source was cut off or the program is gone: either way there is nothing more to hand over.
   }
@@ -27,7 +27,7 @@ export async function forwardInput(source: Readable, program: PlatformProcess): 
 }
 
 /** Writes and waits until the bytes are taken, so that a slow reader holds the program back. */
-export function writeAll(stream: Writable, bytes: Uint8Array): Promise<void> {
+function writeAll(stream: Writable, bytes: Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(bytes, (error) => {
       if (!error) resolve()

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { cli, cliPath, collect, printed, processesWith, startCli, withoutChances } from './cli.js'
+import { cli, cliPath, collect, exitCodeOf, parseAs, printed, processesWith, type RunReport, startCli, withoutChances } from './cli.js'
 import { enforcesMemory, isBwrapReady } from './machine.js'
 
 const inCell = (flags: readonly string[], command: readonly string[]) => cli(['run', '-q', '--driver', 'bwrap', ...flags, '--', ...command])
@@ -14,7 +14,7 @@ describe.skipIf(!isBwrapReady)('in a real cell', () => {
   test('--json of a computation is the object that was promised', async () => {
     const { code, stdout, stderr } = await cli(['run', '--json', '--', python, '-c', 'print(6*7)'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(withoutChances(JSON.parse(stdout))).toEqual({
+    expect(withoutChances(parseAs<RunReport>(stdout))).toEqual({
       id: 'ID',
       outcome: { kind: 'exited', code: 0 },
       stdout: '42\n',
@@ -23,7 +23,7 @@ describe.skipIf(!isBwrapReady)('in a real cell', () => {
       usage: { wallMs: 'number', cpuUserMs: 'number', cpuSystemMs: 'number', memoryPeakBytes: 'number', outputBytes: 3 },
       driver: 'bwrap',
       tier: 'process',
-      unenforced: expect.any(Array),
+      unenforced: expect.any(Array) as unknown,
     })
   })
 
@@ -34,7 +34,7 @@ describe.skipIf(!isBwrapReady)('in a real cell', () => {
   test('a sleep of a minute with a second of time is 124 within two, and no sleep survives', async () => {
     const seconds = `60.${Number.parseInt(randomBytes(3).toString('hex'), 16)}`
     const { code, stdout } = await inCell(['--timeout', '1s', '--json'], ['sleep', seconds])
-    const report = JSON.parse(stdout)
+    const report = parseAs<RunReport>(stdout)
     expect({ code, outcome: report.outcome }).toEqual({ code: 124, outcome: { kind: 'timed-out', limitMs: 1000 } })
     // From the start of the program: how long it takes a busy machine to start us is not what is promised.
     expect(report.usage.wallMs).toBeGreaterThanOrEqual(1000)
@@ -53,12 +53,11 @@ describe.skipIf(!isBwrapReady)('in a real cell', () => {
     const child = spawn(process.execPath, [cliPath, 'run', '-q', '--output', '512m', '--', 'sh', '-c', 'echo ready >&2; exec yes'], {
       stdio: ['ignore', sink, 'pipe'],
     })
-    const ended = once(child, 'exit')
     const resident: number[] = []
     await once(child.stderr as Readable, 'data')
     const timer = setInterval(() => resident.push(residentBytes(child.pid)), 10)
     resident.push(residentBytes(child.pid))
-    expect((await ended)[0]).toBe(137)
+    expect(await exitCodeOf(child)).toBe(137)
     clearInterval(timer)
     closeSync(sink)
     expect(resident.length).toBeGreaterThan(5)

@@ -1,6 +1,8 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import type { Outcome, Usage } from '../../src/contract/run.js'
 
 export const cliPath = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
@@ -79,9 +81,39 @@ export function processesWith(marker: string): number[] {
     .map(Number)
 }
 
+/** What `run --json` prints. */
+export interface RunReport {
+  readonly id: string
+  readonly outcome: Outcome
+  readonly stdout: string
+  readonly stdoutBase64?: string
+  readonly stderr: string
+  readonly truncated: boolean
+  readonly usage: Usage
+  readonly driver: string
+  readonly tier: string
+  readonly unenforced: readonly unknown[]
+}
+
+/** Text that one of our commands printed, as what it is documented to be; the tests hold it to that. */
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- one cast here instead of one in every test
+export function parseAs<Report>(text: string): Report {
+  return JSON.parse(text) as Report
+}
+
+/** How a child that was started ended, once it has. */
+export async function exitCodeOf(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  return child.exitCode
+}
+
 /** The same object with what differs from run to run named by its type instead. */
-export function withoutChances(report: Record<string, unknown>): Record<string, unknown> {
-  const usage = report.usage as Record<string, number>
-  const steady = Object.fromEntries(Object.entries(usage).map(([name, value]) => [name, name === 'outputBytes' && !report.truncated ? value : typeof value]))
-  return { ...report, id: /^[a-z0-9]{20}$/.test(String(report.id)) ? 'ID' : report.id, usage: steady }
+export function withoutChances(report: RunReport) {
+  const steady = Object.fromEntries(
+    Object.entries(report.usage as unknown as Record<string, number>).map(([name, value]) => [
+      name,
+      name === 'outputBytes' && !report.truncated ? value : typeof value,
+    ]),
+  )
+  return { ...report, id: /^[a-z0-9]{20}$/.test(report.id) ? 'ID' : report.id, usage: steady }
 }

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
-import { cli, fake } from './cli.js'
+import { cli, fake, parseAs } from './cli.js'
 import { isBwrapReady } from './machine.js'
 
 const stepNames = ['python', 'node', 'read', 'write', 'connect', 'loop']
@@ -13,25 +13,32 @@ interface Step {
   readonly plain: string
 }
 
+interface DemoReport {
+  readonly ok: boolean
+  readonly driver: string
+  readonly tier: string
+  readonly steps: readonly Step[]
+}
+
 const planted = () => readdirSync(tmpdir()).filter((name) => name.startsWith('glovebox-demo-'))
 
 test('without walls the demo goes red at exactly the three refusals', async () => {
   const { code, stdout, stderr } = await cli(['demo', '--json', ...fake])
-  const report = JSON.parse(stdout)
-  expect({ code, stderr, ok: report.ok, names: report.steps.map((step: Step) => step.name) }).toEqual({ code: 1, stderr: '', ok: false, names: stepNames })
-  expect(report.steps.filter((step: Step) => step.result === 'failed').map((step: Step) => step.name)).toEqual(['read', 'write', 'connect'])
+  const report = parseAs<DemoReport>(stdout)
+  expect({ code, stderr, ok: report.ok, names: report.steps.map((step) => step.name) }).toEqual({ code: 1, stderr: '', ok: false, names: stepNames })
+  expect(report.steps.filter((step) => step.result === 'failed').map((step) => step.name)).toEqual(['read', 'write', 'connect'])
   expect(planted()).toEqual([])
 })
 
 test.skipIf(!isBwrapReady)('in cells every step goes as it should, and the same done plainly gets through', async () => {
   const { code, stdout } = await cli(['demo', '--json', '--driver', 'bwrap'])
-  const report = JSON.parse(stdout)
-  const steps = new Map<string, Step>(report.steps.map((step: Step) => [step.name, step]))
+  const report = parseAs<DemoReport>(stdout)
+  const steps = new Map<string, Step>(report.steps.map((step) => [step.name, step]))
   expect({ code, ok: report.ok, driver: report.driver, tier: report.tier }).toEqual({ code: 0, ok: true, driver: 'bwrap', tier: 'process' })
   expect([...steps.values()].filter((step) => step.result === 'failed')).toEqual([])
   expect(steps.get('read')).toMatchObject({ result: 'ok', plain: 'reads it' })
   expect(steps.get('write')).toMatchObject({ result: 'ok', plain: 'writes it', seen: 'refused: Read-only file system' })
-  expect(steps.get('connect')).toMatchObject({ plain: 'connects', seen: expect.stringMatching(/^refused: .*; nothing was seen$/) })
+  expect(steps.get('connect')).toMatchObject({ plain: 'connects', seen: expect.stringMatching(/^refused: .*; nothing was seen$/) as unknown })
   expect(steps.get('loop')).toMatchObject({ result: 'ok', seen: 'stopped at its limit of 500 ms' })
   expect(planted()).toEqual([])
 })

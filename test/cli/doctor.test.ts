@@ -1,13 +1,21 @@
 import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
-import { cli, cliPath } from './cli.js'
+import type { Probe } from '../../src/contract/driver.js'
+import { cli, cliPath, parseAs } from './cli.js'
 import { isBwrapReady } from './machine.js'
+
+interface DoctorReport {
+  readonly version: string
+  readonly host: unknown
+  readonly ready: boolean
+  readonly drivers: readonly Probe[]
+}
 
 test('--json is one object: version, host, whether it is ready, and each driver as its probe says', async () => {
   const { code, stdout, stderr } = await cli(['doctor', '--json'])
-  const report = JSON.parse(stdout)
+  const report = parseAs<DoctorReport>(stdout)
   expect({ code, stderr, keys: Object.keys(report) }).toEqual({ code: report.ready ? 0 : 125, stderr: '', keys: ['version', 'host', 'ready', 'drivers'] })
-  expect(report.drivers.map((probe: { driver: string }) => probe.driver)).toEqual(expect.arrayContaining(['bwrap', 'fake']))
+  expect(report.drivers.map((probe) => probe.driver)).toEqual(expect.arrayContaining(['bwrap', 'fake']))
   for (const probe of report.drivers) {
     expect(Object.keys(probe.limits).sort()).toEqual(['cpus', 'disk', 'memory', 'processes'])
     expect(probe.obstacles.length === 0).toBe(probe.available)
@@ -16,8 +24,8 @@ test('--json is one object: version, host, whether it is ready, and each driver 
 
 test('a driver that isolates nothing does not make a machine ready', async () => {
   const { stdout } = await cli(['doctor', '--json'])
-  const report = JSON.parse(stdout)
-  const isolating = report.drivers.filter((probe: { available: boolean; isolates: boolean }) => probe.available && probe.isolates)
+  const report = parseAs<DoctorReport>(stdout)
+  const isolating = report.drivers.filter((probe) => probe.available && probe.isolates)
   expect(report.ready).toBe(isolating.length > 0)
 })
 

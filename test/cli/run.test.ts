@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { cli, fake, runFake, withoutChances } from './cli.js'
+import { cli, fake, parseAs, type RunReport, runFake, withoutChances } from './cli.js'
 
 describe('exit codes', () => {
   test.each([0, 1, 7, 124, 125, 255])("the program's own %i passes through", async (code) => {
@@ -128,7 +128,7 @@ describe('--json', () => {
     const result = await runFake(['--json', ...flags], command)
     expect(result.stderr).toBe('')
     expect(result.stdout.split('\n')).toHaveLength(2)
-    return { code: result.code, report: JSON.parse(result.stdout) }
+    return { code: result.code, report: parseAs<RunReport>(result.stdout) }
   }
 
   test.each([
@@ -152,13 +152,13 @@ describe('--json', () => {
 
   test('bytes that are not come as base64 too', async () => {
     const { report } = await json([], ['printf', '\\377\\376'])
-    expect(Buffer.from(report.stdoutBase64, 'base64')).toEqual(Buffer.from([0xff, 0xfe]))
+    expect(Buffer.from(report.stdoutBase64 ?? '', 'base64')).toEqual(Buffer.from([0xff, 0xfe]))
   })
 
   test('no control character of the program stands raw in it', async () => {
     const result = await runFake(['--json'], ['printf', '\\033]0;x\\007\\302\\233\\342\\200\\250\\177'])
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there
     expect(result.stdout.trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/)
-    expect(JSON.parse(result.stdout).stdout).toBe('\u001b]0;x\u0007\u009b\u2028\u007f')
+    expect(parseAs<RunReport>(result.stdout).stdout).toBe('\u001b]0;x\u0007\u009b\u2028\u007f')
   })
 })

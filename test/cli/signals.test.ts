@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { cliPath, collect, fake, printed, processesWith, startCli } from './cli.js'
+import { cliPath, collect, exitCodeOf, fake, printed, processesWith, startCli } from './cli.js'
 
 let marker = ''
 
@@ -62,10 +62,10 @@ describe.each([
 
   test('is not held up by a reader that does not read', async () => {
     const child = start('echo ready; while :; do echo more; done', ['--output', '1g'])
-    const ended = once(child, 'exit')
+    const ended = exitCodeOf(child)
     await once(child.stdout, 'readable')
     child.kill(signal)
-    expect((await ended)[0]).toBe(code)
+    expect(await ended).toBe(code)
     child.stdout.destroy()
   })
 })
@@ -85,21 +85,21 @@ test('a reader that goes away ends the run quietly as 141', async () => {
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString()
   })
-  const ended = once(child, 'exit')
+  const ended = exitCodeOf(child)
   await once(child.stdout, 'data')
   child.stdout.destroy()
-  expect({ code: (await ended)[0], stderr }).toEqual({ code: 141, stderr: '' })
+  expect({ code: await ended, stderr }).toEqual({ code: 141, stderr: '' })
 })
 
 test('a slow reader holds the program back instead of losing bytes', async () => {
   const child = start('head -c 3000000 /dev/zero')
-  const ended = once(child, 'exit')
+  const ended = exitCodeOf(child)
   let total = 0
   for await (const chunk of child.stdout) {
     total += (chunk as Buffer).length
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
-  expect({ code: (await ended)[0], total }).toEqual({ code: 0, total: 3_000_000 })
+  expect({ code: await ended, total }).toEqual({ code: 0, total: 3_000_000 })
 })
 
 test('the time limit fires although nobody reads', async () => {

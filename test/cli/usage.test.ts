@@ -38,7 +38,7 @@ describe('help', () => {
   })
 
   test('--version prints the version and nothing else', async () => {
-    expect(await cli(['--version'])).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) })
+    expect(await cli(['--version'])).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) as unknown })
   })
 })
 
@@ -96,7 +96,7 @@ describe('a wrong command line', () => {
     expect(await cli(['run', '--driver', 'steel', '--', 'true'])).toMatchObject({
       code: 125,
       stdout: '',
-      stderr: expect.stringMatching(/^glovebox: .*steel.*\nhint: .+\n$/),
+      stderr: expect.stringMatching(/^glovebox: .*steel.*\nhint: .+\n$/) as unknown,
     })
   })
 

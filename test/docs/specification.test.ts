@@ -12,7 +12,7 @@ it('promises something', () => {
 })
 
 it.each(rows)('|%s| %s: the test that holds it exists', (_start, _promise, _number, heldBy) => {
-  const [, path = '', name = ''] = /^`([^`]+)`: (.+)$/.exec(heldBy ?? '') ?? []
+  const [, path = '', name = ''] = /^`([^`]+)`: (.+)$/.exec(heldBy) ?? []
   expect(path, `"${heldBy}" must name a file and a test`).not.toBe('')
   expect(read(path)).toContain(name)
 })
