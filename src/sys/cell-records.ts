@@ -5,7 +5,7 @@ import { statePlace } from './places.js'
 
 export interface CellRecord {
   /** Idempotent. Only when no process of the cell is left. */
-  release(): void
+  readonly release: () => void
 }
 
 export interface CellRecords {

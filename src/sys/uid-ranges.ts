@@ -15,7 +15,7 @@ import { statePlace } from './places.js'
  * take away the record of a living one who came after: the file it wants to delete is no longer there.
  */
 
-export const rangeSize = 65_536
+const rangeSize = 65_536
 const firstId = 0x78000000
 /** Below 2^31, where no program mistakes an id for a negative number. */
 const slots = (0x80000000 - firstId) / rangeSize
@@ -24,7 +24,7 @@ export interface UidRange {
   readonly base: number
   readonly size: number
   /** Idempotent. Only when no process of the range is left. */
-  release(): void
+  readonly release: () => void
 }
 
 export interface UidRanges {
@@ -81,7 +81,7 @@ function takeSlot({ folder, name, cellId, foreign }: Take): number {
   const taken = new Set(readdirSync(folder))
   for (let slot = 0; slot < slots; slot++) {
     if (foreign.has(slot) || (taken.has(String(slot)) && !isEmpty(join(folder, String(slot))))) continue
-    if (renameIfFree(prepared, join(folder, String(slot)))) return slot
+    if (renameUnless(['ENOTEMPTY', 'EEXIST'], prepared, join(folder, String(slot)))) return slot
   }
   rmSync(prepared, { recursive: true })
   throw new SandboxError('busy', `all ${slots} uid ranges of this machine are in use`)
@@ -89,17 +89,6 @@ function takeSlot({ folder, name, cellId, foreign }: Take): number {
 
 function isEmpty(folder: string): boolean {
   return quietly(['ENOENT'], () => readdirSync(folder).length) === 0
-}
-
-function renameIfFree(from: string, to: string): boolean {
-  try {
-    renameSync(from, to)
-    return true
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code
-    if (code === 'ENOTEMPTY' || code === 'EEXIST') return false
-    throw error
-  }
 }
 
 function withdraw(slotFolder: string, name: string): void {
@@ -120,11 +109,20 @@ function sweepRanges(folder: string, ownName: string): void {
 function sweepSlot(slotFolder: string, ownName: string): void {
   for (const name of quietly(['ENOENT'], () => readdirSync(slotFolder)) ?? []) {
     if (!isDead(name)) continue
-    const isOurs = quietly(['ENOENT'], () => renameSync(join(slotFolder, name), join(slotFolder, ownName)) ?? true)
-    if (!isOurs) continue
+    if (!renameUnless(['ENOENT'], join(slotFolder, name), join(slotFolder, ownName))) continue
     for (const pid of processesIn({ base: firstId + Number(basename(slotFolder)) * rangeSize, size: rangeSize })) killProcess(pid)
     withdraw(slotFolder, ownName)
   }
+}
+
+/** False when the kernel refused for one of these reasons. */
+function renameUnless(codes: readonly string[], from: string, to: string): boolean {
+  return (
+    quietly(codes, () => {
+      renameSync(from, to)
+      return true
+    }) ?? false
+  )
 }
 
 function isDead(name: string): boolean {

@@ -19,7 +19,7 @@ test('a program that takes too long is killed', async () => {
 test('a program that is not there is unavailable', async () => {
   await expect(spawnProcess(['/nowhere/program'], { env: {} })).rejects.toMatchObject({
     code: 'unavailable',
-    message: expect.stringContaining('/nowhere/program'),
+    message: expect.stringContaining('/nowhere/program') as string,
   })
 })
 

@@ -97,7 +97,7 @@ test.skipIf(!isRoot)('a process that a dead owner left in its range is killed by
   await once(orphan, 'spawn')
   plant(2000, ownerName(deadOwner))
   createUidRanges({ folder, foreign: [] })
-  const [, signal] = await once(orphan, 'exit')
+  const [, signal] = (await once(orphan, 'exit')) as [number | null, string]
   expect(signal).toBe('SIGKILL')
   expect(existsSync(join(folder, '2000'))).toBe(false)
 })

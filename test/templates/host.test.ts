@@ -65,10 +65,10 @@ test('a language that the host lacks is unsupported, with the command that insta
   link('host/usr/bin/node', '/opt/node/bin/node')
   await expect(templates().resolve('python')).rejects.toMatchObject({
     code: 'unsupported',
-    message: expect.stringContaining('/usr/bin/python3'),
-    hint: expect.stringContaining('python3'),
+    message: expect.stringContaining('/usr/bin/python3') as string,
+    hint: expect.stringContaining('python3') as string,
   })
-  await expect(templates().resolve('node')).rejects.toMatchObject({ code: 'unsupported', hint: expect.stringContaining('nodejs') })
+  await expect(templates().resolve('node')).rejects.toMatchObject({ code: 'unsupported', hint: expect.stringContaining('nodejs') as string })
 })
 
 test('folders of the root are links where /usr is merged and binds where it is not', async () => {

@@ -8,11 +8,11 @@ import { workdir } from './arguments.js'
 export interface CellParts {
   readonly process: SpawnedProcess
   readonly users: readonly GuestUser[]
-  usage(): Promise<CellUsage>
+  readonly usage: () => CellUsage
   /** Host pids that are still the cell's, asked for when the monitor cannot vouch for their end. */
-  remains(): readonly number[]
+  readonly remains: () => readonly number[]
   /** Gives back what was taken for the cell; called once, when none of its processes is left. */
-  release(): Promise<void>
+  readonly release: () => Promise<void>
 }
 
 /** How long a warden may take to end by itself. */
@@ -40,7 +40,7 @@ export class BwrapCell implements Cell {
   }
 
   usage(): Promise<CellUsage> {
-    return this.#parts.usage()
+    return Promise.resolve(this.#parts.usage())
   }
 
   close(): Promise<void> {

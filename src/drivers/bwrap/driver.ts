@@ -13,7 +13,7 @@ export interface BwrapDriverOptions {
 
 /** Nothing is touched before the driver is used. */
 export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
-  const cgroups = remember(async () => options.cgroups ?? detectCgroups(), always)
+  const cgroups = remember(() => new Promise<Cgroups | CgroupsUnavailable>((resolve) => resolve(options.cgroups ?? detectCgroups())), always)
   const lessor = remember(async (): Promise<Lessor> => createLessor({ hasRanges: canMapRanges(await readHostFacts()), cgroups: await cgroups() }), always)
   const open = async (spec: CellSpec, signal: AbortSignal): Promise<Cell> => {
     signal.throwIfAborted()

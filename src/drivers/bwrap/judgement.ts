@@ -100,14 +100,18 @@ function lastLine(said: string): string {
 
 /** What holds each limit. Cgroups are handed in: what they enforce, or why there are none. */
 export function judgeLimits(facts: HostFacts, cgroups: Cgroups['enforces'] | string): Probe['limits'] {
-  const none = { enforced: false, why: String(cgroups) } as const
-  const { memory, cpus, processes } = typeof cgroups === 'string' ? { memory: none, cpus: none, processes: none } : cgroups
+  const { memory, cpus, processes } = typeof cgroups === 'string' ? noCgroups(cgroups) : cgroups
   return {
     memory,
     cpus,
     disk: { enforced: true, by: 'a tmpfs of that size, shared by all that is writable', max: Math.floor(facts.memoryBytes / 2) },
     processes: processes.enforced ? processes : judgeProcesses(facts),
   }
+}
+
+function noCgroups(why: string): Cgroups['enforces'] {
+  const none = { enforced: false, why } as const
+  return { memory: none, cpus: none, processes: none }
 }
 
 /** Before Linux 5.14 the kernel counted a user's processes over all user namespaces: with ids of the cell's own that is the same, otherwise not. */

@@ -11,9 +11,9 @@ export interface Lease {
   readonly ids: CellIds
   readonly cgroup: CellCgroup | undefined
   /** Host pids that are the cell's. */
-  remains(): readonly number[]
+  readonly remains: () => readonly number[]
   /** When no process of the cell is left. */
-  release(): Promise<void>
+  readonly release: () => Promise<void>
 }
 
 export interface Lessor {
@@ -25,7 +25,7 @@ export interface LessorOptions {
   readonly cgroups: Cgroups | CgroupsUnavailable
 }
 
-type IdLease = Pick<Lease, 'ids' | 'remains'> & { release(): void }
+type IdLease = Pick<Lease, 'ids' | 'remains'> & { readonly release: () => void }
 
 /** Clears away what dead owners left, then hands out what is free. */
 export async function createLessor({ hasRanges, cgroups }: LessorOptions): Promise<Lessor> {

@@ -21,7 +21,7 @@ export async function openCell({ spec, lease, signal }: Opening): Promise<Cell> 
     signal.throwIfAborted()
     process = await spawnCell(spec, lease)
     await greeting(process, signal)
-    const usage = async () => ({ oomKills: lease.cgroup?.usage().oomKills })
+    const usage = () => ({ oomKills: lease.cgroup?.usage().oomKills })
     return new BwrapCell({ process, users: guestUsers(lease.ids), usage, remains: lease.remains, release: lease.release })
   } catch (error) {
     if (process) await endProcess(process, lease.remains)

@@ -149,7 +149,7 @@ describe('opening', () => {
     const root = { name: 'bad', binds: [{ source: '/nowhere/at/all', target: '/usr' }], symlinks: [], shell: '/bin/sh', env: {} }
     await expect(openGuest({ root })).rejects.toMatchObject({
       code: 'unavailable',
-      message: expect.stringMatching(/(launcher: open|bwrap: .*) .*\/nowhere\/at\/all: No such file or directory/),
+      message: expect.stringMatching(/(launcher: open|bwrap: .*) .*\/nowhere\/at\/all: No such file or directory/) as string,
     })
   })
 

@@ -29,13 +29,13 @@ describe('before anything is tried', () => {
 
   test('another system is the only thing worth saying', () => {
     const [only, ...others] = obstaclesBefore({ ...root, platform: 'darwin', bwrap: undefined, missingPrograms: ['warden'] })
-    expect(only).toMatchObject({ what: 'not Linux', why: expect.stringContaining('darwin') })
+    expect(only).toMatchObject({ what: 'not Linux', why: expect.stringContaining('darwin') as string })
     expect(others).toEqual([])
   })
 
   test('a missing bwrap and missing programs are both told, each with its command', () => {
     expect(obstaclesBefore({ ...user, bwrap: undefined, missingPrograms: ['launcher', 'warden'] })).toEqual([
-      { what: 'no bwrap', why: expect.any(String), hint: 'apt-get install -y bubblewrap' },
+      { what: 'no bwrap', why: expect.any(String) as string, hint: 'apt-get install -y bubblewrap' },
       { what: 'native programs not built', why: 'missing: launcher, warden', hint: 'node scripts/build-native.mjs' },
     ])
   })
@@ -75,8 +75,8 @@ describe('why a trial did not open', () => {
     const container = { ...root, container: '/.dockerenv' }
     expect(judged(container, "bwrap: Can't mount proc on /newroot/proc: Operation not permitted")).toMatchObject({
       what: 'inside an unprivileged container',
-      why: expect.stringContaining('/.dockerenv'),
-      hint: expect.stringContaining('systempaths=unconfined'),
+      why: expect.stringContaining('/.dockerenv') as string,
+      hint: expect.stringContaining('systempaths=unconfined') as string,
     })
   })
 
@@ -84,7 +84,7 @@ describe('why a trial did not open', () => {
     const said = 'launcher: unshare mount namespace: Operation not permitted'
     expect(judged({ ...root, container: '/run/.containerenv' }, said)).toMatchObject({
       what: 'inside an unprivileged container',
-      hint: expect.stringContaining('seccomp=unconfined'),
+      hint: expect.stringContaining('seccomp=unconfined') as string,
     })
     expect(judged(root, said)).toMatchObject({ what: 'a trial cell did not open', why: said })
   })
@@ -109,7 +109,7 @@ describe('ids of a cell’s own', () => {
 
   test('decide whether a run may be root', () => {
     expect(judgeUsers(root).root).toEqual({ available: true })
-    expect(judgeUsers(user).root).toMatchObject({ available: false, why: expect.stringContaining('only root') })
+    expect(judgeUsers(user).root).toMatchObject({ available: false, why: expect.stringContaining('only root') as string })
   })
 })
 
@@ -121,11 +121,11 @@ describe('limits', () => {
       { enforced: false, why: 'none here' },
     ])
     expect(limits.disk).toMatchObject({ enforced: true, max: 2 ** 29 })
-    expect(limits.processes).toMatchObject({ enforced: true, by: expect.stringContaining('RLIMIT_NPROC') })
+    expect(limits.processes).toMatchObject({ enforced: true, by: expect.stringContaining('RLIMIT_NPROC') as string })
   })
 
   test('an old kernel counts the processes of an ordinary user everywhere, so that limit is not enforced', () => {
-    expect(judgeLimits({ ...user, kernel: [5, 10] }, 'none').processes).toMatchObject({ enforced: false, why: expect.stringContaining('5.10') })
+    expect(judgeLimits({ ...user, kernel: [5, 10] }, 'none').processes).toMatchObject({ enforced: false, why: expect.stringContaining('5.10') as string })
     expect(judgeLimits({ ...root, kernel: [5, 10] }, 'none').processes).toMatchObject({ enforced: true })
   })
 

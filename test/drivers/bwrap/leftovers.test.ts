@@ -45,7 +45,7 @@ test('fifty cells, five at a time, leave no process, mount, record, cgroup or de
   for (let round = 0; round < 10; round++) {
     const guests = await Promise.all(Array.from({ length: 5 }, () => openGuest({ driver })))
     if (round === 0) expect(holdings().records.length).toBeGreaterThanOrEqual(5)
-    const answers = await Promise.all(guests.map(({ sh }, index) => sh(`(setsid sleep 1000 > /dev/null 2>&1 &) ; echo ${index}`)))
+    const answers = await Promise.all(guests.map((guest, index) => guest.sh(`(setsid sleep 1000 > /dev/null 2>&1 &) ; echo ${index}`)))
     expect(answers).toEqual(['0\n', '1\n', '2\n', '3\n', '4\n'])
     await Promise.all(guests.map((guest) => guest[Symbol.asyncDispose]()))
   }

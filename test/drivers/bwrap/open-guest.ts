@@ -52,7 +52,7 @@ async function runScript({ cell, warden, spec, script, user }: ScriptRun): Promi
   if (!guest) throw new Error(`this cell has no ${user}`)
   const { uid, gid, capabilities } = guest
   const result = await warden.start({
-    argv: ['/bin/sh', '-c', script],
+    argv: ['/bin/sh', '-c', `exec 2>&1\n${script}`],
     env: spec.root.env,
     cwd: cell.workdir,
     uid,
