@@ -1,4 +1,4 @@
-export { type ConnectOptions, connectWarden, type Warden } from './client.js'
-export type { StartFailure, WardenExit } from './messages.js'
+export { connectWarden, type Warden } from './client.js'
+export type { WardenExit } from './messages.js'
 export type { StartResult, WardenProcess } from './run.js'
-export type { ResourceLimit, StartRequest } from './start-payload.js'
+export type { StartRequest } from './start-payload.js'

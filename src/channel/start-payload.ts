@@ -21,9 +21,9 @@ export interface StartRequest {
   readonly stdin: boolean
 }
 
-export const maxStrings = 4096
-export const maxStringBytes = 131_071
-export const maxRlimits = 16
+const maxStrings = 4096
+const maxStringBytes = 131_071
+const maxRlimits = 16
 
 const stdinFlag = 1
 const fixedBytes = 4 + 4 + 4 + 8 + 4

@@ -227,6 +227,21 @@ describe('closing', () => {
   })
 })
 
+describe('closing a channel that is full', () => {
+  it('lets nobody wait for the warden to read', async () => {
+    const { peer, warden, process } = await running()
+    peer.stopReading()
+    const writing = process.write(Buffer.alloc(200_000))
+    await settle()
+    const pending = Promise.allSettled([writing, process.write(Buffer.alloc(10)), process.endInput(), warden.start(request)])
+    await settle()
+    warden.close()
+    expect((await pending).map((each) => (each.status === 'rejected' ? (each.reason as { code: string }).code : 'fulfilled'))).toEqual(
+      new Array(4).fill('closed'),
+    )
+  })
+})
+
 describe('the channel keeps the process alive', () => {
   class Counted extends Duplex {
     isHeld = true

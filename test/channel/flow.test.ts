@@ -46,6 +46,18 @@ describe('output credit', () => {
     }
   })
 
+  it('is not given to a warden that does not read: what it is owed cannot pile up', async () => {
+    const { peer, warden, process } = await running()
+    peer.stopReading()
+    void process.write(Buffer.alloc(windowBytes))
+    await settle()
+    process.discardOutput()
+    peer.output(1, Buffer.alloc(windowBytes))
+    await settle()
+    peer.output(1, Buffer.alloc(1))
+    expect((await warden.ended)?.message).toMatch(/credit for 0/)
+  })
+
   it('is held back while the warden does not read, and comes as one when it does', async () => {
     const { peer, process } = await running()
     peer.stopReading()
@@ -147,6 +159,15 @@ describe('waiting output', () => {
     expect(counts).toEqual({ stdout: crumbs / 2, stderr: crumbs / 2 })
     expect(segments).toBeLessThan(100)
     expect(held).toBeLessThan(crumbs * 3)
+  })
+
+  it('in crumbs of their own is joined all the same', async () => {
+    const queue = new OutputQueue(() => {})
+    for (let index = 0; index < 10_000; index += 1) queue.push(index % 2 === 0 ? 'stdout' : 'stderr', new Uint8Array(8))
+    queue.end()
+    let segments = 0
+    for await (const _ of queue) segments += 1
+    expect(segments).toBeLessThan(100)
   })
 
   it('of one stream keeps its order, whatever is joined', async () => {
