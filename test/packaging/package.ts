@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -42,9 +42,12 @@ export function makeElsewhere(): Elsewhere {
   const home = join(folder, 'home')
   mkdirSync(home)
   chmodSync(folder, 0o755)
-  if (isRoot) for (const path of [folder, home]) chownSync(path, ordinaryId, ordinaryId)
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n')
+  if (isRoot) for (const path of [folder, home, join(folder, 'package.json')]) chownSync(path, ordinaryId, ordinaryId)
   const account = isRoot ? ['setpriv', '--reuid', String(ordinaryId), '--regid', String(ordinaryId), '--clear-groups', '--'] : []
-  const env = { PATH: process.env['PATH'], HOME: home, TMPDIR: folder, LANG: 'C.UTF-8' }
+  // What `npm test` tells its children is about this tree and this account; the way to the network stays.
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(npm_|XDG_|INIT_CWD$)/.test(name))
+  const env = { ...Object.fromEntries(inherited), HOME: home, TMPDIR: folder }
   return {
     folder,
     run: (argv, input = '') => run([...account, ...argv], { cwd: folder, input, env }),

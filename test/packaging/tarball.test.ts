@@ -22,7 +22,7 @@ beforeAll(() => {
   tarball = pack(packed)
   const copy = join(elsewhere.folder, 'glovebox.tgz')
   writeFileSync(copy, readFileSync(tarball), { mode: 0o644 })
-  const { code, stderr } = elsewhere.run(['npm', 'install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', '.', copy])
+  const { code, stderr } = elsewhere.run(['npm', 'install', '--ignore-scripts', '--no-audit', '--no-fund', copy])
   if (code !== 0) throw new Error(`npm install: ${stderr}`)
 }, 300_000)
 afterAll(() => {
