@@ -91,7 +91,7 @@ export interface Ending {
   readonly peakBytes: bigint
 }
 
-export const endingOf = (frame: Frame): Ending => ({
+const endingOf = (frame: Frame): Ending => ({
   kind: frame.payload.readUInt32LE(0),
   code: frame.payload.readUInt32LE(4),
   userUs: frame.payload.readBigUInt64LE(8),
