@@ -159,7 +159,8 @@ int main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "--arch") == 0 && strcmp(argv[2], "x86_64") == 0) c.arch = SCMP_ARCH_X86_64;
   else if (argc == 3 && strcmp(argv[1], "--arch") == 0 && strcmp(argv[2], "aarch64") == 0) c.arch = SCMP_ARCH_AARCH64;
   else if (argc != 1) return fputs("usage: seccomp-compile [--arch x86_64|aarch64] < rules > program\n", stderr), 2;
-  int status = take_lines(&c);
+  /* A compiler asks nothing of the kernel it happens to run on: killing a process and logging are in every one that runs our programs. */
+  int status = seccomp_api_set(3) < 0 ? refuse(&c, "libseccomp is too old", "api level 3") : take_lines(&c);
   if (status == 0) status = write_program(&c);
   seccomp_release(c.filter);
   return status == 0 ? 0 : 1;
