@@ -15,9 +15,9 @@ export interface Hierarchy {
  * and some headroom, so that a guest that takes all it may never takes the warden with it.
  */
 export interface CellCgroup {
-  /** `cgroup.procs` files that the first process of the cell enters. */
+  /** Files to which the first process of the cell writes a 0 in order to enter. It must have a single thread, as must guests. */
   readonly joins: readonly string[]
-  /** `cgroup.procs` files that every guest program enters. */
+  /** The same for every guest program. */
   readonly guestJoins: readonly string[]
   /** What the kernel says the guests' limits are. */
   stated(): StatedLimits
@@ -45,8 +45,8 @@ const pageBytes = 4096
 export async function createCellCgroup({ hierarchies, tree, name, limits }: CellCgroupOrder): Promise<CellCgroup> {
   const levels = hierarchies.map((hierarchy) => levelsOf(hierarchy, new Group(hierarchy.base, tree).below(name)))
   const cell: CellCgroup = {
-    joins: levels.flatMap(({ warden }) => warden?.procs ?? []),
-    guestJoins: levels.map(({ guest }) => guest.procs),
+    joins: levels.flatMap(({ hierarchy, warden }) => (warden ? [doorOf(hierarchy, warden)] : [])),
+    guestJoins: levels.map(({ hierarchy, guest }) => doorOf(hierarchy, guest)),
     stated: () => Object.assign({ memoryBytes: undefined, cpus: undefined, processes: undefined }, ...ask(levels, 'stated')) as StatedLimits,
     usage: () => Object.assign({ ...nothingCounted }, ...ask(levels, 'usage')) as CgroupUsage,
     kill: () => {
@@ -63,6 +63,11 @@ export async function createCellCgroup({ hierarchies, tree, name, limits }: Cell
     if (error instanceof SandboxError) throw error
     throw new SandboxError('unsupported', `the kernel refuses these limits: ${(error as Error).message}`, { cause: error })
   }
+}
+
+/** A thread that moves itself in version 1 does not stop every fork and exit of the machine for an RCU grace period, as moving a process does. */
+function doorOf({ version }: Hierarchy, group: Group): string {
+  return version === 1 ? group.tasks : group.procs
 }
 
 /** The two groups of a cell first, then the cell's own, in every hierarchy. */

@@ -73,6 +73,11 @@ export class Group {
     return join(this.folder, 'cgroup.procs')
   }
 
+  /** The same for one thread, in version 1. */
+  get tasks(): string {
+    return join(this.folder, 'tasks')
+  }
+
   below(name: string): Group {
     return new Group(join(this.folder, name), this.#tree)
   }

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { CellCgroup } from '../../src/sys/cell-cgroup.js'
 import { type Cgroups, detectCgroups } from '../../src/sys/cgroups.js'
@@ -125,7 +126,7 @@ os.kill(os.getpid(), 9)`
     const mine = await create()
     const orphan = await create()
     const dead = (path: string) => path.replace(`glovebox.${process.pid}.`, `glovebox.${2 ** 22 - 1}.`)
-    const folders = orphan.guestJoins.map((path) => dead(path.replace('/cgroup.procs', '')))
+    const folders = orphan.guestJoins.map((path) => dead(dirname(path)))
     for (const folder of folders) mkdirSync(folder, { recursive: true })
     const left = endOf(
       startIn(

@@ -11,9 +11,9 @@ export interface CellPrograms {
 }
 
 export interface CellCgroups {
-  /** `cgroup.procs` files that the cell's first process enters before anything else. */
+  /** Files through which the cell's first process enters its cgroups, before anything else. */
   readonly joins: readonly string[]
-  /** `cgroup.procs` files that each guest program enters. */
+  /** Files through which each guest program enters its own. */
   readonly guestJoins: readonly string[]
 }
 
