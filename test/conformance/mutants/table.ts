@@ -9,6 +9,7 @@ import type { CallOptions, Platform, SandboxInfo } from '../../../src/contract/p
 import type { RunRequest } from '../../../src/contract/run.js'
 import type { SpecInput } from '../../../src/contract/spec.js'
 import type { DriverName, Twist } from '../world.js'
+import { misbuilt } from './misbuilt-cell.js'
 import { lyingClose, lyingEngine, lyingWarden } from './twists.js'
 
 /** A deliberate lie, and exactly the cases that have to catch it. */
@@ -142,7 +143,7 @@ export const engineMutants: readonly Mutant[] = [
     driver: 'fake',
     depth: 'engine',
     twist: { driver: boastOfLimits },
-    caughtBy: ['limits/disk-enforced', 'limits/inodes-enforced', 'limits/memory-enforced', 'limits/cpus-enforced'],
+    caughtBy: ['limits/disk-enforced', 'limits/inodes-enforced', 'limits/memory-enforced'],
   },
   {
     name: 'tells a timeout as a success',
@@ -168,17 +169,46 @@ export const wallMutants: readonly Mutant[] = [
     driver: 'bwrap',
     depth: 'driver',
     twist: { filter: () => Promise.resolve(new Uint8Array()) },
-    caughtBy: [
-      'isolation/unshare',
-      'isolation/clone3',
-      'isolation/setns',
-      'isolation/wide-calls',
-      'isolation/socket-families',
-      'isolation/vsock',
-      'isolation/typed-input',
-    ],
+    caughtBy: ['unshare', 'clone3', 'wide-calls', 'socket-families', 'vsock', 'typed-input'].map((id) => `isolation/${id}`),
+  },
+  {
+    name: "shares the host's network",
+    driver: 'bwrap',
+    depth: 'driver',
+    twist: { driver: misbuilt(({ bwrap, ...rest }) => ({ ...rest, bwrap: [...bwrap, '--share-net'] })) },
+    caughtBy: ['host-loopback', 'host-abstract-socket', 'no-network', 'namespaces', 'neighbours'].map((id) => `isolation/${id}`),
+  },
+  {
+    name: "shows the host's /proc unmasked",
+    driver: 'bwrap',
+    depth: 'driver',
+    twist: { driver: misbuilt(({ warden, ...rest }) => ({ ...rest, warden: without(warden, '--mask') })) },
+    caughtBy: ['isolation/kernel-secrets'],
+  },
+  {
+    name: 'leaves the root of the cell writable',
+    driver: 'bwrap',
+    depth: 'driver',
+    twist: { driver: misbuilt(({ warden, ...rest }) => ({ ...rest, warden: withoutPair(warden, ['--readonly', '/']) })) },
+    caughtBy: ['isolation/writes-outside', 'isolation/system-files'],
+  },
+  {
+    name: "hands in the host's devices",
+    driver: 'bwrap',
+    depth: 'driver',
+    twist: { driver: misbuilt(({ bwrap, ...rest }) => ({ ...rest, bwrap: [...bwrap, '--dev-bind', '/dev/loop-control', '/dev/loop-control'] })) },
+    caughtBy: ['isolation/devices'],
   },
 ]
+
+/** An option and its value, wherever they are. */
+function without(args: readonly string[], option: string): string[] {
+  return args.filter((argument, at) => argument !== option && args[at - 1] !== option)
+}
+
+function withoutPair(args: readonly string[], [option, value]: readonly [string, string]): string[] {
+  return args.filter((argument, at) => !(argument === option && args[at + 1] === value) && !(argument === value && args[at - 1] === option))
+}
 
 /** Only what begins with a dollar or a backquote is left to the shell, as a careless quoting would. */
 function throughShell(argv: readonly string[]): readonly string[] {
@@ -210,7 +240,7 @@ function boastOfLimits(driver: Driver): Driver {
   const enforced = { enforced: true, by: 'good will' } as const
   const probe: Driver['probe'] = async () => {
     const honest = await driver.probe()
-    return { ...honest, limits: { ...honest.limits, memory: enforced, cpus: enforced, disk: enforced } }
+    return { ...honest, limits: { ...honest.limits, memory: enforced, disk: enforced } }
   }
   return { name: driver.name, tier: driver.tier, probe, open: (spec, signal) => driver.open(spec, signal) }
 }
