@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { cli, cliPath, collect, exitCodeOf, parseAs, printed, processesWith, type RunReport, startCli, withoutChances } from './cli.js'
+import { cli, cliPath, collect, parseAs, printed, processesWith, type RunReport, startCli, withoutChances } from './cli.js'
 import { enforcesMemory, isBwrapReady } from './machine.js'
 
 const inCell = (flags: readonly string[], command: readonly string[]) => cli(['run', '-q', '--driver', 'bwrap', ...flags, '--', ...command])
@@ -54,10 +54,16 @@ describe.skipIf(!isBwrapReady)('in a real cell', () => {
       stdio: ['ignore', sink, 'pipe'],
     })
     const resident: number[] = []
+    const closed = once(child, 'close')
+    let said = ''
+    ;(child.stderr as Readable).on('data', (chunk: Buffer) => {
+      said += chunk.toString()
+    })
     await once(child.stderr as Readable, 'data')
     const timer = setInterval(() => resident.push(residentBytes(child.pid)), 10)
     resident.push(residentBytes(child.pid))
-    expect(await exitCodeOf(child)).toBe(137)
+    await closed
+    expect({ code: child.exitCode, said }).toEqual({ code: 137, said: 'ready\nglovebox: sh was killed: it printed more than 512 MiB (--output)\n' })
     clearInterval(timer)
     closeSync(sink)
     expect(resident.length).toBeGreaterThan(5)
