@@ -6,7 +6,20 @@ export default defineConfig(
   { linterOptions: { reportUnusedDisableDirectives: 'error' }, rules: { eqeqeq: 'error', 'no-restricted-globals': ['error', '__dirname', 'require'] } },
   { files: ['**/*.js', '**/*.mjs'], extends: [tseslint.configs.strict] },
   {
+    // vitest's matchers are typed `any`; what a test must not do is forget a promise.
+    files: ['test/**/*.ts'],
+    extends: [tseslint.configs.strict],
+    languageOptions: { parserOptions: { project: ['test/tsconfig.json'], tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/no-misused-promises': 'error',
+      '@typescript-eslint/await-thenable': 'error',
+      '@typescript-eslint/no-unused-vars': ['error', { varsIgnorePattern: '^_', argsIgnorePattern: '^_' }],
+    },
+  },
+  {
     files: ['**/*.ts'],
+    ignores: ['test/**'],
     extends: [tseslint.configs.strictTypeChecked],
     languageOptions: { parserOptions: { project: ['tsconfig.json', 'test/tsconfig.json'], tsconfigRootDir: import.meta.dirname } },
     rules: {

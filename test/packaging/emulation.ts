@@ -10,10 +10,15 @@ export function emulationObstacle(): string | undefined {
   return `${program} is not here (apt-get install qemu-user-static)`
 }
 
-/** The first bytes a warden sends, after which its input is ended. */
-export function greetingOf(warden: string): Promise<Buffer> {
-  const [file = '', ...args] = [...emulator, warden, '--subreaper']
-  const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'pipe'] })
+export interface Greeting {
+  readonly frame: Buffer
+  readonly diagnosis: string
+}
+
+/** What a warden sends first, after which its input is ended, and its line of diagnosis if it died instead. */
+export function greetingOf(warden: string): Promise<Greeting> {
+  const [file, ...args] = [...emulator, warden, '--subreaper']
+  const child = spawn(file ?? warden, args, { stdio: ['pipe', 'pipe', 'pipe'] })
   const chunks: Buffer[] = []
   let diagnosis = ''
   child.stderr.on('data', (chunk: Buffer) => {
@@ -25,6 +30,6 @@ export function greetingOf(warden: string): Promise<Buffer> {
   })
   return new Promise((resolve, reject) => {
     child.on('error', reject)
-    child.on('close', () => (chunks.length > 0 ? resolve(Buffer.concat(chunks)) : reject(new Error(`no frame: ${diagnosis}`))))
+    child.on('close', () => resolve({ frame: Buffer.concat(chunks), diagnosis: diagnosis.trim() }))
   })
 }
