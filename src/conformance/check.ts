@@ -85,14 +85,14 @@ function shorten(value: string): string {
 
 /** JSON with sorted keys, so that equal values have equal texts. */
 function canonical(value: unknown): string {
-  return (
-    JSON.stringify(value, (_, inner: unknown) => {
-      if (typeof inner === 'bigint') return String(inner)
-      if (inner instanceof Uint8Array) return text(inner)
-      if (typeof inner !== 'object' || inner === null || Array.isArray(inner)) return inner
-      return Object.fromEntries(Object.entries(inner).sort(([left], [right]) => (left < right ? -1 : 1)))
-    }) ?? 'undefined'
-  )
+  return value === undefined ? 'undefined' : JSON.stringify(value, sortKeys)
+}
+
+function sortKeys(_: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return String(value)
+  if (value instanceof Uint8Array) return text(value)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1)))
 }
 
 export function text(bytes: Uint8Array): string {

@@ -64,6 +64,6 @@ export async function until(isSo: () => Promise<boolean>, withinMs = 5000): Prom
 }
 
 /** A spec that does not hold back a case that is about something else. Stated only where it counts: a limit that nothing enforces would be refused. */
-export function ampleSpec({ probe }: Subject): SpecInput {
+function ampleSpec({ probe }: Subject): SpecInput {
   return { limits: { ...(probe.limits.processes.enforced && { processes: 400 }), ...(probe.limits.cpus.enforced && { cpus: 4 }) } }
 }

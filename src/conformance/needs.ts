@@ -15,13 +15,25 @@ export function lackOf(need: Need, subject: Subject): string | undefined {
       return probe.users.root.available ? undefined : `no root here: ${probe.users.root.why}`
     case 'no-user:root':
       return probe.users.root.available ? `${probe.driver} says that it has root` : undefined
+    case 'limit:memory':
+    case 'limit:cpus':
+    case 'limit:disk':
+    case 'limit:processes':
+      return lackOfLimit(need.slice('limit:'.length) as DriverLimit, subject)
+    case 'no-limit:memory':
+    case 'no-limit:cpus':
+    case 'no-limit:disk':
+    case 'no-limit:processes':
+      return lackOfRefusal(need.slice('no-limit:'.length) as DriverLimit, subject)
   }
-  return lackOfLimit(need, subject)
 }
 
-function lackOfLimit(need: `limit:${DriverLimit}` | `no-limit:${DriverLimit}`, { probe }: Subject): string | undefined {
-  const [kind, limit] = need.split(':') as ['limit' | 'no-limit', DriverLimit]
+function lackOfLimit(limit: DriverLimit, { probe }: Subject): string | undefined {
   const enforcement = probe.limits[limit]
-  if (kind === 'limit') return enforcement.enforced ? undefined : `no ${limit} limit here: ${enforcement.why}`
+  return enforcement.enforced ? undefined : `no ${limit} limit here: ${enforcement.why}`
+}
+
+function lackOfRefusal(limit: DriverLimit, { probe }: Subject): string | undefined {
+  const enforcement = probe.limits[limit]
   return enforcement.enforced ? `${probe.driver} says that it enforces ${limit}: ${enforcement.by}` : undefined
 }

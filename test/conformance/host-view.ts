@@ -159,7 +159,7 @@ async function plantCanaries(): Promise<Planted> {
     },
     remove: async () => {
       closeSync(descriptor)
-      delete process.env[variable.name]
+      Reflect.deleteProperty(process.env, variable.name)
       sleeper.child.kill('SIGKILL')
       for (const listening of [tcp4, tcp6, abstract]) listening?.server.close()
       rmSync(file.folder, { recursive: true })

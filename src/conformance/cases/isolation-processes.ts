@@ -129,7 +129,9 @@ const neighbours: Case = {
         const name = randomName()
         const dweller = await first.start(python(dwell, name), { stdin: true })
         const events = dweller.output[Symbol.asyncIterator]()
-        const port = text((await events.next()).value?.bytes ?? new Uint8Array()).trim()
+        const spoken = await events.next()
+        ensure(spoken.done !== true, 'the first must say its port', 'it ended')
+        const port = text(spoken.value.bytes).trim()
         const watch = (sandbox: SubjectSandbox) => askPython<Record<string, boolean>>(sandbox, look, { args: [name, port] })
         const [own, other] = [await watch(first), await watch(second)]
         await dweller.endInput()
