@@ -1,0 +1,30 @@
+import { describe, expect, test } from 'vitest'
+import { leftoversOf, type Subject } from '../../src/conformance/index.js'
+import { createWorld, type DriverName } from './world.js'
+
+const total = 200
+const atOnce = 8
+
+/** Every fifth is closed under a run, the others after one. */
+async function live(subject: Subject, n: number): Promise<void> {
+  const sandbox = await subject.open()
+  const run = sandbox.run(['sh', '-c', n % 5 === 0 ? 'setsid sleep 30 & sleep 30' : `echo ${n} >file; cat file`])
+  if (n % 5 === 0) run.catch(() => undefined)
+  else expect(new TextDecoder().decode((await run).stdout)).toBe(`${n}\n`)
+  await sandbox.close()
+}
+
+export function leakNothing(driver: DriverName): void {
+  describe(driver, () => {
+    test(`${total} sandboxes created and closed leave processes, mounts, cgroups, files and descriptors as they were`, { timeout: 180_000 }, async () => {
+      await using world = await createWorld()
+      const subject = await world.engineSubject(driver)
+      for (let n = 0; n < 5; n += 1) await live(subject, n)
+      const before = await world.host.snapshot()
+      for (let n = 0; n < total; n += atOnce) await Promise.all(Array.from({ length: atOnce }, (_, index) => live(subject, n + index)))
+      const after = await world.host.snapshot()
+      expect(leftoversOf(before, after)).toEqual([])
+      expect(leftoversOf(after, before)).toEqual([])
+    })
+  })
+}
