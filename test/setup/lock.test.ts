@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(() => rmSync(place, { recursive: true, force: true }))
 
 /** A process that takes the lock, writes `in` and `out` around a short stay, and releases it. */
-function visitor(): Promise<{ readonly code: number | null; readonly stderr: string }> {
+function visitor(onWords: () => void = () => undefined): Promise<{ readonly code: number | null; readonly stderr: string }> {
   const program = `
     import { appendFileSync } from 'node:fs'
     import { takeLock } from ${JSON.stringify(lockModule)}
@@ -26,6 +26,7 @@ function visitor(): Promise<{ readonly code: number | null; readonly stderr: str
   let stderr = ''
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString()
+    onWords()
   })
   return new Promise((resolve) => child.on('close', (code) => resolve({ code, stderr })))
 }
@@ -42,7 +43,7 @@ function leaveRecord(owner: { readonly pid: number; readonly started: string }):
 describe('the lock of a set-up', () => {
   it('lets in one at a time, whoever comes', async () => {
     appendFileSync(join(place, 'log'), '')
-    const ends = await Promise.all(Array.from({ length: 8 }, visitor))
+    const ends = await Promise.all(Array.from({ length: 8 }, () => visitor()))
     expect(ends.map(({ code }) => code)).toEqual(Array.from({ length: 8 }, () => 0))
     expect(log()).toBe('in\nout\n'.repeat(8))
   })
@@ -69,9 +70,7 @@ describe('the lock of a set-up', () => {
     const holder = spawn('sleep', ['60'])
     const { ownerOf } = (await import(lockModule)) as { ownerOf(pid: number): { pid: number; started: string } }
     leaveRecord(ownerOf(holder.pid ?? 0))
-    const waiting = visitor()
-    await new Promise((resolve) => setTimeout(resolve, 500))
-    holder.kill('SIGKILL')
+    const waiting = visitor(() => holder.kill('SIGKILL'))
     expect(await waiting).toEqual({ code: 0, stderr: `waits for ${holder.pid}\n` })
   })
 })

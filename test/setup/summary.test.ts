@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest'
+
+interface SuiteResult {
+  readonly name: string
+  readonly passed: number
+  readonly failures: readonly { readonly name: string; readonly message: string }[]
+  readonly skips: readonly { readonly name: string; readonly reason: string }[]
+  readonly seconds: number
+  readonly output: string
+}
+
+const { countLine, suiteBlock, summaryTable } = (await import(new URL('../../scripts/testing/summary.mjs', import.meta.url).href)) as {
+  countLine: (results: readonly SuiteResult[]) => string
+  suiteBlock: (result: SuiteResult) => string
+  summaryTable: (results: readonly SuiteResult[]) => string
+}
+
+const good: SuiteResult = { name: 'unit', passed: 12, failures: [], skips: [], seconds: 3.21, output: 'noise' }
+const bad: SuiteResult = {
+  name: 'conformance',
+  passed: 1,
+  failures: [{ name: 'close twice is quiet', message: 'it was not' }],
+  skips: [{ name: 'limits', reason: 'no cgroup is at hand' }],
+  seconds: 100,
+  output: 'first\nlast\n',
+}
+
+describe('the end of npm test', () => {
+  it('is one line of counts, without skips when there are none', () => {
+    expect(countLine([good])).toBe('12 passed, 0 failed')
+    expect(countLine([good, bad])).toBe('13 passed, 1 failed, 1 skipped')
+  })
+
+  it('shows a table above it', () => {
+    expect(summaryTable([good, bad]).split('\n')).toEqual([
+      'suite        passed  failed  skipped     time',
+      'unit             12       0        0    3.2 s',
+      'conformance       1       1        1  100.0 s',
+    ])
+  })
+
+  it('tells a failure with its message and the end of the output, and a skip with its reason', () => {
+    expect(suiteBlock(good)).toBe('✓ unit: 12 passed, 0 failed in 3.2 s\n')
+    expect(suiteBlock(bad).split('\n')).toEqual([
+      '✗ conformance: 1 passed, 1 failed, 1 skipped in 100.0 s',
+      '  skipped limits: no cgroup is at hand',
+      '  FAILED close twice is quiet',
+      '    it was not',
+      '  the end of its output:',
+      '    | first',
+      '    | last',
+      '',
+    ])
+  })
+})
