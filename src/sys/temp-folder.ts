@@ -1,18 +1,32 @@
 /** Folders for a while, which a program may fill with whatever it likes. */
 import { randomUUID } from 'node:crypto'
 import { chmodSync, type Dirent, lstatSync, opendirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs'
-import { mkdtemp, realpath } from 'node:fs/promises'
+import { mkdtemp, readdir, realpath } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as otherWork } from 'node:timers/promises'
 import { SandboxError } from '../contract/errors.js'
+import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
 
 const maxPasses = 20
 const entriesAtOnce = 100
 
-/** Mode 0700, below the system's place for temporary files. */
+/** Mode 0700, below the system's place for temporary files; its name tells whose it is, so that it can be swept when that process is dead. */
 export async function makeTempFolder(prefix: string): Promise<string> {
-  return await mkdtemp(join(await realpath(tmpdir()), prefix))
+  return await mkdtemp(join(await realpath(tmpdir()), `${prefix}${ownerName(currentOwner())}-`))
+}
+
+/** Removes what processes that were killed left under this prefix. Only what belongs to our own uid: someone else could change theirs under us. */
+export async function sweepTempFolders(prefix: string): Promise<void> {
+  const place = await realpath(tmpdir())
+  for (const name of await readdir(place)) {
+    if (!name.startsWith(prefix)) continue
+    const owner = parseOwner(name.slice(prefix.length).split('-')[0] ?? '')
+    const path = join(place, name)
+    const isLeft = owner !== undefined && !isAlive(owner) && lstatSync(path, { throwIfNoEntry: false })?.uid === process.getuid?.()
+    // Another engine may be sweeping the same; what stays is found by the next.
+    if (isLeft) await removeTree(path).catch(() => undefined)
+  }
 }
 
 /**

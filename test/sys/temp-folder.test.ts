@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { makeTempFolder, removeTree } from '../../src/sys/temp-folder.js'
+import { makeTempFolder, removeTree, sweepTempFolders } from '../../src/sys/temp-folder.js'
 
 describe('a temporary folder', () => {
   it('is for its owner only', async () => {
@@ -41,5 +41,15 @@ describe('a temporary folder', () => {
     await removeTree(folder)
     await removeTree(folder)
     unlinkSync(link)
+  })
+
+  it('of a dead process is swept, of a living one kept', async () => {
+    const prefix = `glovebox-sweep${process.pid}-`
+    const living = await makeTempFolder(prefix)
+    const dead = living.replace(`${prefix}${process.pid}.`, `${prefix}4194305.`)
+    mkdirSync(join(dead, 'left'), { recursive: true })
+    await sweepTempFolders(prefix)
+    expect([existsSync(living), existsSync(dead)]).toEqual([true, false])
+    await removeTree(living)
   })
 })

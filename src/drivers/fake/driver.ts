@@ -5,10 +5,11 @@
 import type { Cell, Driver, GuestUser } from '../../contract/driver.js'
 import { nativeProgram } from '../../sys/native.js'
 import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
-import { makeTempFolder, removeTree } from '../../sys/temp-folder.js'
+import { makeTempFolder, removeTree, sweepTempFolders } from '../../sys/temp-folder.js'
 import { probeFake } from './probe.js'
 
 const endingMs = 5000
+const folderPrefix = 'glovebox-fake-'
 
 export interface FakeDriverOptions {
   /** Another build of the warden. */
@@ -16,14 +17,19 @@ export interface FakeDriverOptions {
 }
 
 export function createFakeDriver(options: FakeDriverOptions = {}): Driver {
-  const open = (signal: AbortSignal): Promise<Cell> => openFakeCell(options, signal)
+  let swept: Promise<void> | undefined
+  const open = async (signal: AbortSignal): Promise<Cell> => {
+    swept ??= sweepTempFolders(folderPrefix)
+    await swept
+    return openFakeCell(options, signal)
+  }
   return { name: 'fake', tier: 'none', probe: () => probeFake(open), open: (_spec, signal) => open(signal) }
 }
 
 async function openFakeCell(options: FakeDriverOptions, signal: AbortSignal): Promise<Cell> {
   signal.throwIfAborted()
   const program = options.warden ?? nativeProgram('warden')
-  const folder = await makeTempFolder('glovebox-fake-')
+  const folder = await makeTempFolder(folderPrefix)
   try {
     signal.throwIfAborted()
     const warden = await spawnProcess([program, '--subreaper'], { cwd: folder, env: {} })
