@@ -19,10 +19,19 @@ export function countLine(results) {
   return `${passed} passed, ${failed} failed${skipped === 0 ? '' : `, ${skipped} skipped`}`
 }
 
+/** A line for each reason: many cases are skipped for the same one. @param {SuiteResult['skips']} skips */
+function skipLines(skips) {
+  const reasons = [...new Set(skips.map(({ reason }) => reason))]
+  return reasons.map((reason) => {
+    const names = skips.filter((skip) => skip.reason === reason).map(({ name }) => name)
+    return `  skipped ${names.length === 1 ? names[0] : `${names.length}, the first ${names[0]}`}: ${reason}`
+  })
+}
+
 /** @param {SuiteResult} result */
 export function suiteBlock(result) {
   const lines = [`${result.failures.length === 0 ? '✓' : '✗'} ${result.name}: ${countLine([result])} in ${result.seconds.toFixed(1)} s`]
-  for (const { name, reason } of result.skips) lines.push(`  skipped ${name}: ${reason}`)
+  lines.push(...skipLines(result.skips))
   for (const { name, message } of result.failures)
     lines.push(
       `  FAILED ${name}`,

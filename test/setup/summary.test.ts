@@ -40,6 +40,10 @@ describe('the end of npm test', () => {
   })
 
   it('tells a failure with its message and the end of the output, and a skip with its reason', () => {
+    const [limits] = bad.skips
+    expect(suiteBlock({ ...good, skips: [...bad.skips, { name: 'root', reason: limits?.reason ?? '' }] })).toContain(
+      '  skipped 2, the first limits: no cgroup is at hand\n',
+    )
     expect(suiteBlock(good)).toBe('✓ unit: 12 passed, 0 failed in 3.2 s\n')
     expect(suiteBlock(bad).split('\n')).toEqual([
       '✗ conformance: 1 passed, 1 failed, 1 skipped in 100.0 s',
