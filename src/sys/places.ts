@@ -1,6 +1,6 @@
-import { accessSync, constants, mkdirSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
 
 /** What decides where things are kept; read from the process unless told otherwise. */
@@ -22,8 +22,9 @@ export function cachePlace(facts: PlaceFacts = processFacts()): string {
 }
 
 export function stateFolder(facts: PlaceFacts): string {
-  if (facts.env.GLOVEBOX_STATE_DIR) return facts.env.GLOVEBOX_STATE_DIR
+  // Root's records say which host ids are taken. Engines that kept them apart would hand out the same ids twice, so this place cannot be moved.
   if (facts.uid === 0) return facts.isWritable('/run') ? '/run/glovebox' : '/var/lib/glovebox-run'
+  if (facts.env.GLOVEBOX_STATE_DIR) return facts.env.GLOVEBOX_STATE_DIR
   const runtime = facts.env.XDG_RUNTIME_DIR
   if (runtime && facts.isWritable(runtime)) return join(runtime, 'glovebox')
   return join(facts.home, '.cache', 'glovebox', 'run')
@@ -51,10 +52,10 @@ function isWritable(folder: string): boolean {
 /** A folder of someone else's could be changed under us, so it is refused rather than used. */
 function ownFolder(folder: string, facts: PlaceFacts): string {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    makeFolders(folder)
   } catch (cause) {
     throw new SandboxError('unavailable', `cannot create ${folder}: ${(cause as NodeJS.ErrnoException).code ?? String(cause)}`, {
-      hint: 'export GLOVEBOX_STATE_DIR=… GLOVEBOX_CACHE_DIR=…',
+      hint: facts.uid === 0 ? `mkdir -p ${folder}` : 'export GLOVEBOX_STATE_DIR=… GLOVEBOX_CACHE_DIR=…',
       cause,
     })
   }
@@ -63,4 +64,17 @@ function ownFolder(folder: string, facts: PlaceFacts): string {
     throw new SandboxError('unavailable', `${folder} belongs to uid ${owner}, not to uid ${facts.uid}`, { hint: `rm -r ${folder}` })
   }
   return folder
+}
+
+/** One by one: Node's own way never ends where the system says that a folder to be made is missing, as /proc does. */
+function makeFolders(folder: string): void {
+  if (existsSync(folder)) return
+  const parent = dirname(folder)
+  if (parent !== folder) makeFolders(parent)
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+  } catch (error) {
+    // Another engine was faster.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
 }

@@ -2,7 +2,7 @@ import { chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { cacheFolder, cachePlace, type PlaceFacts, stateFolder, statePlace } from '../../src/sys/places.js'
+import { cacheFolder, cachePlace, type PlaceFacts, stateFolder } from '../../src/sys/places.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'gbx-places-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -22,28 +22,34 @@ test.each([
     '/home/ada/.cache/glovebox/run',
     '/home/ada/.cache/glovebox',
   ],
-  ['whoever says so', { ...root, env: { GLOVEBOX_STATE_DIR: '/s', GLOVEBOX_CACHE_DIR: '/c' } }, '/s', '/c'],
+  ['a user who says so', { ...user, env: { GLOVEBOX_STATE_DIR: '/s', GLOVEBOX_CACHE_DIR: '/c' } }, '/s', '/c'],
+  ['root, whose records are the machine’s', { ...root, env: { GLOVEBOX_STATE_DIR: '/s', GLOVEBOX_CACHE_DIR: '/c' } }, '/run/glovebox', '/c'],
 ])('%s: state and caches have their places', (_, facts, state, cache) => {
   expect([stateFolder(facts), cacheFolder(facts)]).toEqual([state, cache])
 })
 
 test('places are made when asked for, and only for their owner', () => {
-  const facts: PlaceFacts = { ...user, uid, env: { GLOVEBOX_STATE_DIR: join(folder, 'a/state'), GLOVEBOX_CACHE_DIR: join(folder, 'a/cache') } }
-  for (const place of [statePlace(facts), cachePlace(facts)]) expect(statSync(place).mode & 0o777).toBe(0o700)
+  const facts: PlaceFacts = { ...user, uid, env: { GLOVEBOX_CACHE_DIR: join(folder, 'a/b/cache') } }
+  expect(statSync(cachePlace(facts)).mode & 0o777).toBe(0o700)
 })
 
 test('a place that cannot be made is told with the way on', () => {
   const file = join(folder, 'file')
   writeFileSync(file, '')
-  const facts: PlaceFacts = { ...user, uid, env: { GLOVEBOX_STATE_DIR: join(file, 'state') } }
-  expect(() => statePlace(facts)).toThrow(expect.objectContaining({ code: 'unavailable', message: `cannot create ${file}/state: ENOTDIR` }))
+  const facts: PlaceFacts = { ...user, uid, env: { GLOVEBOX_CACHE_DIR: join(file, 'cache') } }
+  expect(() => cachePlace(facts)).toThrow(expect.objectContaining({ code: 'unavailable', message: `cannot create ${file}/cache: ENOTDIR` }))
+})
+
+test('a place where the system makes no folders is refused, not tried for ever', () => {
+  const facts: PlaceFacts = { ...user, uid, env: { GLOVEBOX_CACHE_DIR: '/proc/glovebox/cache' } }
+  expect(() => cachePlace(facts)).toThrow(expect.objectContaining({ code: 'unavailable', message: 'cannot create /proc/glovebox/cache: ENOENT' }))
 })
 
 test.skipIf(uid !== 0)('a place that belongs to someone else is refused', () => {
   const taken = join(folder, 'taken')
   mkdirSync(taken)
   chownSync(taken, 12345, 12345)
-  expect(() => statePlace({ ...root, env: { GLOVEBOX_STATE_DIR: taken } })).toThrow(
+  expect(() => cachePlace({ ...root, env: { GLOVEBOX_CACHE_DIR: taken } })).toThrow(
     expect.objectContaining({ code: 'unavailable', message: `${taken} belongs to uid 12345, not to uid 0` }),
   )
 })
