@@ -122,7 +122,7 @@ export const engineMutants: readonly Mutant[] = [
     depth: 'engine',
     twist: { platform: lyingEngine({ create: (platform, spec, options) => platform.create(withoutTime(spec), options), request: ignoreTimeout }) },
     caughtBy: timeCases,
-    patienceMs: 3500,
+    patienceMs: 2600,
   },
   {
     name: 'ignores the output limit',
