@@ -96,7 +96,7 @@ export interface RunReport {
 }
 
 /** Text that one of our commands printed, as what it is documented to be; the tests hold it to that. */
-// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- one cast here instead of one in every test
+
 export function parseAs<Report>(text: string): Report {
   return JSON.parse(text) as Report
 }

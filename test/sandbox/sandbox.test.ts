@@ -123,7 +123,6 @@ describe('stdin', () => {
     [
       'an async iterable',
       () =>
-        // eslint-disable-next-line @typescript-eslint/require-await -- what is tested takes async generators
         (async function* () {
           yield 'pä'
           yield Buffer.from('ng')
@@ -147,7 +146,7 @@ describe('stdin', () => {
 
   test('that is longer than the program cares for does not hold its end, and the source is let go', async () => {
     let isReleased = false
-    // eslint-disable-next-line @typescript-eslint/require-await -- what is tested takes async generators
+
     async function* endless() {
       try {
         for (;;) yield new Uint8Array(100_000)
@@ -165,7 +164,6 @@ describe('stdin', () => {
   })
 
   test('whose source fails kills the run, which rejects with that failure', async () => {
-    // eslint-disable-next-line @typescript-eslint/require-await -- what is tested takes async generators
     async function* failing() {
       yield 'part'
       throw new Error('the disk is gone')
