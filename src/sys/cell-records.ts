@@ -1,5 +1,6 @@
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { writingTo } from './folder-error.js'
 import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
 import { statePlace } from './places.js'
 
@@ -37,7 +38,7 @@ export function createCellRecords(options: CellRecordsOptions): CellRecords {
   return {
     claim(cellId) {
       const path = join(folder, `${owner}-${cellId}`)
-      writeFileSync(path, '', { flag: 'wx', mode: 0o600 })
+      writingTo(folder, () => writeFileSync(path, '', { flag: 'wx', mode: 0o600 }))
       if (held.size === 0) process.on('exit', dropAll)
       held.add(path)
       return { release: () => drop(path) }

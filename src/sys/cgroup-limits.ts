@@ -32,17 +32,24 @@ const periodUs = 100_000
 /** Version 1 writes "no limit" as the largest page-aligned number. */
 const unlimited = 2 ** 62
 
+/** What sockets may hold besides the limit, as a share of it: version 1 counts their buffers apart, so the limit alone would not bound them. */
+const socketShare = 1 / 16
+const leastSocketBytes = 2 ** 20
+
 const memory1: ControllerFiles = {
-  needs: 'memory.limit_in_bytes',
+  // Without this file the kernel would let socket buffers grow without bound.
+  needs: 'memory.kmem.tcp.limit_in_bytes',
   limit(group, { memoryBytes }) {
     group.write('memory.limit_in_bytes', `${memoryBytes}`)
+    group.write('memory.kmem.tcp.limit_in_bytes', `${Math.max(leastSocketBytes, Math.round(memoryBytes * socketShare))}`)
     if (group.has('memory.memsw.limit_in_bytes')) group.write('memory.memsw.limit_in_bytes', `${memoryBytes}`)
     else group.write('memory.swappiness', '0')
   },
   stated(group) {
     const sizes = ['memory.limit_in_bytes', 'memory.memsw.limit_in_bytes'].map((name) => group.number(name))
     const bytes = Math.max(...sizes.map((size) => size ?? 0))
-    return { memoryBytes: bytes > 0 && bytes < unlimited ? bytes : undefined }
+    const sockets = group.number('memory.kmem.tcp.limit_in_bytes') ?? unlimited
+    return { memoryBytes: bytes > 0 && bytes < unlimited && sockets < unlimited ? bytes : undefined }
   },
   usage: (group) => ({
     memoryPeakBytes: group.number('memory.memsw.max_usage_in_bytes') ?? group.number('memory.max_usage_in_bytes'),

@@ -1,7 +1,8 @@
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
+import { folderError } from './folder-error.js'
 
 /** What decides where things are kept; read from the process unless told otherwise. */
 export interface PlaceFacts {
@@ -49,20 +50,21 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** A folder of someone else's could be changed under us, so it is refused rather than used. */
+const writableByOthers = 0o022
+
+/** What others could change under us is refused rather than used. */
 function ownFolder(folder: string, facts: PlaceFacts): string {
+  const elsewhere = 'export GLOVEBOX_CACHE_DIR="$(mktemp -d)" GLOVEBOX_STATE_DIR="$(mktemp -d)"'
+  if (!isAbsolute(folder)) throw new SandboxError('unavailable', `${folder} is not an absolute path`, { hint: elsewhere })
   try {
     makeFolders(folder)
-  } catch (cause) {
-    throw new SandboxError('unavailable', `cannot create ${folder}: ${(cause as NodeJS.ErrnoException).code ?? String(cause)}`, {
-      hint: facts.uid === 0 ? `mkdir -p ${folder}` : 'export GLOVEBOX_STATE_DIR=… GLOVEBOX_CACHE_DIR=…',
-      cause,
-    })
+  } catch (error) {
+    throw folderError(folder, error, elsewhere)
   }
-  const owner = statSync(folder).uid
-  if (facts.uid >= 0 && owner !== facts.uid) {
-    throw new SandboxError('unavailable', `${folder} belongs to uid ${owner}, not to uid ${facts.uid}`, { hint: `rm -r ${folder}` })
-  }
+  const { uid, mode } = statSync(folder)
+  if (facts.uid >= 0 && uid !== facts.uid)
+    throw new SandboxError('unavailable', `${folder} belongs to uid ${uid}, not to uid ${facts.uid}`, { hint: elsewhere })
+  if (mode & writableByOthers) throw new SandboxError('unavailable', `${folder} can be written by others`, { hint: `chmod go-w ${folder}` })
   return folder
 }
 

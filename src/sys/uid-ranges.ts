@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
+import { writingTo } from './folder-error.js'
 import type { Owner } from './owner.js'
 import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
 import { findProcesses, killProcess, uidOf } from './processes.js'
@@ -59,7 +60,7 @@ export function createUidRanges(options: UidRangesOptions = {}): UidRanges {
   return {
     claim(cellId) {
       const name = ownerName(owner)
-      const slot = takeSlot({ folder, name, cellId, foreign })
+      const slot = writingTo(folder, () => takeSlot({ folder, name, cellId, foreign }))
       if (held.size === 0) process.on('exit', releaseAll)
       held.set(slot, name)
       return { base: firstId + slot * rangeSize, size: rangeSize, release: () => drop(slot) }
@@ -77,7 +78,12 @@ interface Take {
 function takeSlot({ folder, name, cellId, foreign }: Take): number {
   const prepared = join(folder, `new-${name}-${cellId}`)
   mkdirSync(prepared, { mode: 0o700 })
-  writeFileSync(join(prepared, name), cellId, { flag: 'wx' })
+  try {
+    writeFileSync(join(prepared, name), cellId, { flag: 'wx' })
+  } catch (error) {
+    rmSync(prepared, { recursive: true })
+    throw error
+  }
   const taken = new Set(readdirSync(folder))
   for (let slot = 0; slot < slots; slot++) {
     if (foreign.has(slot) || (taken.has(String(slot)) && !isEmpty(join(folder, String(slot))))) continue

@@ -24,7 +24,7 @@ async function create(limits: { memoryBytes?: number; cpus?: number; processes?:
 }
 
 function startIn(procs: readonly string[], argv: readonly string[]): ChildProcess {
-  const enter = procs.map((path) => `echo $$ > ${path}`).join(' && ')
+  const enter = ['true', ...procs.map((path) => `echo $$ > ${path}`)].join(' && ')
   return spawn('/bin/sh', ['-c', `${enter} && exec "$@"`, 'sh', ...argv], { stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
@@ -61,6 +61,25 @@ describe.runIf(isEnforced)('cgroups of this machine', () => {
     const cell = await create({ memoryBytes: 64 * MiB })
     expect((await endOf(startIn(cell.guestJoins, ['/usr/bin/python3', '-c', 'x = bytearray(20 * 2**20); print(len(x))']))).stdout).toBe(`${20 * MiB}\n`)
     expect(cell.usage().oomKills).toBe(0)
+  })
+
+  it('bound what sockets hold as well', async () => {
+    const cell = await create({ memoryBytes: 48 * MiB })
+    const queue = [
+      'import socket, sys',
+      'listener = socket.create_server(("127.0.0.1", 0)); pairs = []; sent = 0',
+      'for _ in range(60):',
+      '    one = socket.create_connection(listener.getsockname()); pairs.append((one, listener.accept()[0])); one.setblocking(False)',
+      '    try:',
+      '        while True: sent += one.send(bytes(65536))',
+      '    except BlockingIOError: pass',
+      'print(sent)',
+    ].join('\n')
+    const queued = Number((await endOf(startIn(cell.guestJoins, ['/usr/bin/python3', '-c', queue]))).stdout)
+    expect(queued).toBeGreaterThan(0)
+    expect(queued).toBeLessThan(48 * MiB)
+    // The same without a limit shows that the attack would otherwise get through.
+    expect(Number((await endOf(startIn([], ['/usr/bin/python3', '-c', queue]))).stdout)).toBeGreaterThan(100 * MiB)
   })
 
   it('spare the warden when guests have taken all there is', async () => {

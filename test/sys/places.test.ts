@@ -1,4 +1,4 @@
-import { chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
@@ -37,12 +37,12 @@ test('a place that cannot be made is told with the way on', () => {
   const file = join(folder, 'file')
   writeFileSync(file, '')
   const facts: PlaceFacts = { ...user, uid, env: { GLOVEBOX_CACHE_DIR: join(file, 'cache') } }
-  expect(() => cachePlace(facts)).toThrow(expect.objectContaining({ code: 'unavailable', message: `cannot create ${file}/cache: ENOTDIR` }))
+  expect(() => cachePlace(facts)).toThrow(expect.objectContaining({ code: 'unavailable', message: `cannot write to ${file}/cache: ENOTDIR` }))
 })
 
 test('a place where the system makes no folders is refused, not tried for ever', () => {
   const facts: PlaceFacts = { ...user, uid, env: { GLOVEBOX_CACHE_DIR: '/proc/glovebox/cache' } }
-  expect(() => cachePlace(facts)).toThrow(expect.objectContaining({ code: 'unavailable', message: 'cannot create /proc/glovebox/cache: ENOENT' }))
+  expect(() => cachePlace(facts)).toThrow(expect.objectContaining({ code: 'unavailable', message: 'cannot write to /proc/glovebox/cache: ENOENT' }))
 })
 
 test.skipIf(uid !== 0)('a place that belongs to someone else is refused', () => {
@@ -51,5 +51,26 @@ test.skipIf(uid !== 0)('a place that belongs to someone else is refused', () => 
   chownSync(taken, 12345, 12345)
   expect(() => cachePlace({ ...root, env: { GLOVEBOX_CACHE_DIR: taken } })).toThrow(
     expect.objectContaining({ code: 'unavailable', message: `${taken} belongs to uid 12345, not to uid 0` }),
+  )
+})
+
+test('a place that others may write to is refused', () => {
+  const open = join(folder, 'open')
+  mkdirSync(open)
+  chmodSync(open, 0o777)
+  const facts: PlaceFacts = { ...user, uid, env: { GLOVEBOX_CACHE_DIR: open } }
+  expect(() => cachePlace(facts)).toThrow(
+    expect.objectContaining({ code: 'unavailable', message: `${open} can be written by others`, hint: `chmod go-w ${open}` }),
+  )
+})
+
+test('no hint asks to remove what we did not make', () => {
+  const facts: PlaceFacts = { ...user, uid: uid + 1, env: { GLOVEBOX_CACHE_DIR: folder } }
+  expect(() => cachePlace(facts)).toThrow(expect.objectContaining({ code: 'unavailable', hint: expect.not.stringContaining('rm') as string }))
+})
+
+test('a relative place is refused', () => {
+  expect(() => cachePlace({ ...user, uid, env: { GLOVEBOX_CACHE_DIR: 'here' } })).toThrow(
+    expect.objectContaining({ code: 'unavailable', message: 'here is not an absolute path' }),
   )
 })
