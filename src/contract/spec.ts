@@ -22,7 +22,9 @@ export const envSchema = z.record(
   textSchema,
 )
 
-export const pathSchema = textSchema.refine((path) => path.startsWith('/'), 'must be an absolute path').refine((path) => new TextEncoder().encode(path).length <= 4095, 'must be at most 4095 bytes')
+export const pathSchema = textSchema
+  .refine((path) => path.startsWith('/'), 'must be an absolute path')
+  .refine((path) => new TextEncoder().encode(path).length <= 4095, 'must be at most 4095 bytes')
 
 const labelSchema = z
   .string()
