@@ -48,14 +48,18 @@ function signalGroup(child, signal) {
   }
 }
 
-/** Stops the group when we are told to stop or its time is over. @param {import('node:child_process').ChildProcess} child @param {number | undefined} timeoutMs */
-function watch(child, timeoutMs) {
+/**
+ * Calls `signal` for the group when we are told to stop or its time is over. It listens before the program is started: a signal in between would end us and
+ * leave the program behind.
+ * @param {(signal: NodeJS.Signals) => void} signal @param {number | undefined} timeoutMs
+ */
+function watch(signal, timeoutMs) {
   const seen = { interrupted: false, timedOut: false }
   /** @type {NodeJS.Timeout[]} */
   const timers = []
   const stop = () => {
-    signalGroup(child, 'SIGTERM')
-    timers.push(setTimeout(() => signalGroup(child, 'SIGKILL'), graceMs))
+    signal('SIGTERM')
+    timers.push(setTimeout(() => signal('SIGKILL'), graceMs))
   }
   const interrupt = () => {
     seen.interrupted = true
@@ -80,6 +84,7 @@ export function runCommand([file = '', ...args], options = {}) {
   const { keptBytes = 65_536 } = options
   const start = performance.now()
   return new Promise((resolve, reject) => {
+    const watched = watch((signal) => signalGroup(child, signal), options.timeoutMs)
     const child = spawn(file, args, { cwd: options.cwd, env: { ...process.env, ...options.env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
     let output = ''
     const keep = (/** @type {Buffer} */ chunk) => {
@@ -87,7 +92,6 @@ export function runCommand([file = '', ...args], options = {}) {
     }
     child.stdout.on('data', keep)
     child.stderr.on('data', keep)
-    const watched = watch(child, options.timeoutMs)
     const settle = (/** @type {number} */ code) => {
       const { interrupted, timedOut } = watched.end()
       if (interrupted) reject(new Interrupted())

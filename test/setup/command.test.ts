@@ -1,5 +1,8 @@
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 
 interface Result {
@@ -46,21 +49,21 @@ describe('a command of a set-up or a suite', () => {
   it('is stopped with its children when we are interrupted', async () => {
     const program = `import { runCommand } from ${JSON.stringify(commandModule)}
       await runCommand(['sh', '-c', 'sleep 60 & echo $! > "$PID_FILE"; wait'], {}).catch((error) => console.log(error.constructor.name))`
-    const file = `/tmp/glovebox-command-${process.pid}`
+    const folder = mkdtempSync(join(tmpdir(), 'glovebox-command-'))
+    const file = join(folder, 'pid')
     const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
       env: { ...process.env, PID_FILE: file },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
-    const { readFile, rm } = await import('node:fs/promises')
     let pid = Number.NaN
     while (!(pid > 0)) {
       await new Promise((resolve) => setTimeout(resolve, 50))
-      pid = Number(await readFile(file, 'utf8').catch(() => ''))
+      pid = existsSync(file) ? Number(readFileSync(file, 'utf8')) : Number.NaN
     }
     child.kill('SIGINT')
-    const [said] = (await once(child.stdout, 'data')) as [Buffer]
-    await rm(file)
-    expect(said.toString()).toBe('Interrupted\n')
+    const said = await text(child.stdout)
+    rmSync(folder, { recursive: true })
+    expect(said).toBe('Interrupted\n')
     expect(await gone(pid)).toBe(true)
   })
 })
