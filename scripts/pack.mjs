@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Interrupted, mustRun, StepFailed } from './command.mjs'
 import { fetchLibseccomp } from './packing/libseccomp.mjs'
+import { setUp } from './setup/steps.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const architectures = /** @type {const} */ (['x64', 'arm64'])
@@ -19,6 +20,9 @@ async function buildNative(arch) {
 }
 
 try {
+  // In an untouched clone there is nothing to build with yet.
+  const ready = await setUp({ everything: true })
+  if (ready !== 0) process.exit(ready)
   await node('scripts/build.mjs')
   await Promise.all([mustRun([join(root, 'node_modules/.bin/tsc'), '-p', 'tsconfig.build.json'], { cwd: root }), ...architectures.map(buildNative)])
 } catch (error) {

@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, 
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { Interrupted, mustRun, StepFailed } from '../command.mjs'
+import { Interrupted, isOnPath, mustRun, StepFailed } from '../command.mjs'
 import { isAlive, ownerOf, takeLock } from './lock.mjs'
 import { isNativeCurrent } from './native.mjs'
 import { hasDevelopmentTools, isInstalled } from './node-packages.mjs'
@@ -74,14 +74,24 @@ async function systemPackages(needs) {
 }
 
 const npmHint = 'npm ping (is the registry reachable?), then run this again'
+// One more try is enough for a hiccup; npm's own two take over a minute before they say that there is no network.
+const npmInstall = ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=1']
+
+/** @param {readonly string[]} flags @param {{ cwd?: string }} [options] */
+async function installNodePackages(flags, options = {}) {
+  if (!isOnPath('npm'))
+    throw new StepFailed('npm is not on PATH', {
+      hint: 'install npm (it comes with Node.js from nodejs.org; on Debian: apt-get install npm), then run this again',
+    })
+  await runStep([...npmInstall, ...flags], { ...options, hint: npmHint })
+}
 
 /** @param {'all' | 'running'} extent */
 async function nodePackages(extent) {
   if (isInstalled(root, extent)) return
   // npm ci replaces node_modules as a whole: a developer's tools must be in the new one too.
   const all = extent === 'all' || hasDevelopmentTools(root)
-  const argv = ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund', ...(all ? [] : ['--omit=dev'])]
-  await step(`Node packages (${all ? 'all' : 'only what running needs'})`, () => runStep(argv, { hint: npmHint }))
+  await step(`Node packages (${all ? 'all' : 'only what running needs'})`, () => installNodePackages(all ? [] : ['--omit=dev']))
 }
 
 /** esbuild alone, in a folder of its own, so that a first start does not download the test tools. */
@@ -91,7 +101,7 @@ async function toolchain() {
   mkdirSync(folder, { recursive: true })
   for (const name of ['package.json', 'package-lock.json']) copyFileSync(join(root, 'scripts/toolchain', name), join(folder, name))
   if (isInstalled(folder, 'all')) return
-  await step('build tools', () => runStep(['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: folder, hint: npmHint }))
+  await step('build tools', () => installNodePackages([], { cwd: folder }))
 }
 
 /** @param {{ everything: boolean }} options @returns {Promise<number>} */

@@ -114,10 +114,10 @@ export function installCommand(needs) {
   return `${update}${prefix}${manager.byHand} ${packageNames(needs)}`
 }
 
-/** What the needs are called here. @param {readonly Need[]} needs */
+/** What the needs are called here, or where no package manager is known, what Debian calls them. @param {readonly Need[]} needs */
 export function packageNames(needs) {
-  const manager = packageManagers.find(({ program }) => isOnPath(program))
-  return needs.flatMap((need) => manager?.packages[need] ?? [need]).join(' ')
+  const manager = packageManagers.find(({ program }) => isOnPath(program)) ?? packageManagers[0]
+  return needs.flatMap((need) => manager?.packages[need] ?? []).join(' ')
 }
 
 /**
