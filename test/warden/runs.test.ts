@@ -67,7 +67,7 @@ test('a program has exactly the descriptors 0, 1 and 2, no blocked and no ignore
   await using peer = new Peer()
   const said = await peer.run(
     1,
-    shell('for fd in $(seq 0 9999); do [ -e /proc/$$/fd/$fd ] && printf "%s " $fd; done; echo; grep -E "^Sig[BI]" /proc/$$/status; cat /proc/$$/stat'),
+    shell('for fd in $(seq 0 9999); do [ -e /proc/$$/fd/$fd ] && printf "%s " $fd; done; echo; grep -E "^Sig[BI]" /proc/self/status; cat /proc/$$/stat'),
   )
   const lines = said.stdout.toString().trimEnd().split('\n')
   expect(lines[0]).toBe('0 1 2 ')
