@@ -59,7 +59,7 @@ test('a released range is used again, and its record is gone', () => {
 test('a process that ends takes its records with it', async () => {
   const { child, firstLine, ended } = await startScript(claimer, [folder, '3'])
   await firstLine
-  expect(readdirSync(folder)).toEqual(['0', '1', '2'])
+  expect(readdirSync(folder)).toEqual(['1900', '1901', '1902'])
   child.stdin?.end()
   await ended
   expect(readdirSync(folder)).toEqual([])
@@ -70,7 +70,7 @@ test('a process that is killed leaves its records, and the next engine sweeps th
   await firstLine
   child.kill('SIGKILL')
   await ended
-  expect(readdirSync(folder)).toEqual(['0', '1', '2'])
+  expect(readdirSync(folder)).toEqual(['1900', '1901', '1902'])
   createUidRanges({ folder, foreign: [] })
   expect(readdirSync(folder)).toEqual([])
 })
