@@ -1,5 +1,5 @@
 /** The engine's end of the channel: every frame of the warden is judged here, and the first that breaks a rule ends it all. */
-import type { Duplex } from 'node:stream'
+import type { CellChannel } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import { encodeFrame, encodeHeader, type Frame, FrameDecoder, maxFilterBytes } from './frames.js'
 import { Latch } from './latch.js'
@@ -28,7 +28,7 @@ export interface ConnectOptions {
  * Resolves at the warden's HELLO; a channel on which that fails is destroyed. If the channel has `ref` and `unref`, as sockets do, it keeps the
  * process alive exactly while something is awaited of the warden: an answer, or the end of a run.
  */
-export async function connectWarden(channel: Duplex, options: ConnectOptions = {}): Promise<Warden> {
+export async function connectWarden(channel: CellChannel, options: ConnectOptions = {}): Promise<Warden> {
   const { filter, signal } = options
   if (filter && (filter.length > maxFilterBytes || filter.length % 8 !== 0))
     throw new SandboxError('invalid', `a filter of ${filter.length} bytes is no array of at most 4096 instructions`)
@@ -48,14 +48,8 @@ export async function connectWarden(channel: Duplex, options: ConnectOptions = {
   }
 }
 
-/** Streams over sockets have these; Duplex does not name them. */
-interface Referable {
-  ref?(): unknown
-  unref?(): unknown
-}
-
 class Connection implements Warden {
-  readonly #channel: Duplex & Referable
+  readonly #channel: CellChannel
   readonly #outbox: Outbox
   readonly #decoder = new FrameDecoder({ from: 'warden', onFrame: (frame) => this.#receive(frame) })
   readonly #greeted = new Latch<void>()
@@ -66,7 +60,7 @@ class Connection implements Warden {
   #lastRun = 0
   #holds = 0
 
-  constructor(channel: Duplex) {
+  constructor(channel: CellChannel) {
     this.#channel = channel
     this.#outbox = new Outbox(channel)
     this.#link = { outbox: this.#outbox, attach: (run) => this.#attach(run), detach: (run) => this.#detach(run) }

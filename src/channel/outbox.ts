@@ -2,17 +2,17 @@
  * The writing end of the channel. Frames of one tick leave in one system call, and whoever has much to say waits while the channel is full, so
  * that a warden that does not read cannot make this process hold more than each caller handed in.
  */
-import type { Duplex } from 'node:stream'
+import type { CellChannel } from '../contract/driver.js'
 import type { SandboxError } from '../contract/errors.js'
 
 export class Outbox {
-  readonly #channel: Duplex
+  readonly #channel: CellChannel
   readonly #afterDrain = new Set<() => void>()
   readonly #inFlight = new Set<() => void>()
   #isCorked = false
   #failure: SandboxError | undefined
 
-  constructor(channel: Duplex) {
+  constructor(channel: CellChannel) {
     this.#channel = channel
     channel.on('drain', () => wakeAll(this.#afterDrain))
   }
@@ -48,12 +48,12 @@ export class Outbox {
     return new Promise((resolve) => {
       this.#inFlight.add(resolve)
       this.#cork()
-      const last = parts.length - 1
-      for (let index = 0; index < last; index += 1) this.#channel.write(parts[index])
-      this.#channel.write(parts[last], () => {
+      const taken = (): void => {
         this.#inFlight.delete(resolve)
         resolve()
-      })
+      }
+      const last = parts.length - 1
+      parts.forEach((part, index) => this.#channel.write(part, index === last ? taken : undefined))
     })
   }
 

@@ -1,4 +1,3 @@
-import type { Duplex } from 'node:stream'
 import type { LimitName, Limits } from './limits.js'
 import type { Tier, UserName } from './spec.js'
 
@@ -56,9 +55,29 @@ export interface GuestUser {
   readonly capabilities: bigint
 }
 
+/** A stream of bytes in both directions: as much of Node's Duplex as is used, so that whoever reads these types needs none of Node's. */
+export interface CellChannel {
+  readonly destroyed: boolean
+  readonly readableEnded: boolean
+  readonly writableNeedDrain: boolean
+  on(event: 'data', listener: (bytes: Uint8Array) => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'drain' | 'end' | 'close', listener: () => void): unknown
+  /** Calls back when the bytes are taken. */
+  write(bytes: Uint8Array, taken?: () => void): unknown
+  /** Between these two, what is written is held to leave in one piece. */
+  cork(): void
+  uncork(): void
+  end(): unknown
+  destroy(): unknown
+  /** Whether it keeps this process alive, where it can tell. */
+  ref?(): unknown
+  unref?(): unknown
+}
+
 export interface Cell {
   /** The warden's stdin and stdout. Its end is the cell's end. */
-  readonly channel: Duplex
+  readonly channel: CellChannel
   readonly users: readonly GuestUser[]
   /** Where runs start when nothing else is said. */
   readonly workdir: string

@@ -1,6 +1,6 @@
 import type { Probe } from './driver.js'
 import type { LimitName } from './limits.js'
-import type { Ending, OutputEvent, RunRequest } from './run.js'
+import type { Ending, OutputEvent, RunRequest, SignalName } from './run.js'
 import type { Spec, SpecInput, Tier } from './spec.js'
 
 export interface CallOptions {
@@ -37,7 +37,7 @@ export interface PlatformProcess {
   write(bytes: Uint8Array): Promise<void>
   endInput(): Promise<void>
   /** To the program's process group; quiet when it has ended. */
-  signal(name: NodeJS.Signals): Promise<void>
+  signal(name: SignalName): Promise<void>
   /** With all its descendants; resolves when none is left. */
   kill(reason?: string): Promise<void>
   /** Settles when the program has ended and its output is read to the end (or dropped). Rejects only when the sandbox fails. */

@@ -31,6 +31,9 @@ export const runRequestSchema = z.strictObject({
 
 export type RunRequest = z.input<typeof runRequestSchema>
 
+/** `SIGTERM`, or `SIG40` for a real-time signal. */
+export type SignalName = `SIG${string}`
+
 /** How a program ended. A value, never an exception. */
 export type Outcome =
   | { readonly kind: 'exited'; readonly code: number }

@@ -1,11 +1,13 @@
 import { randomInt } from 'node:crypto'
 import type { Driver, Probe, TemplateRoot } from '../contract/driver.js'
+import { checkCallOptions } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
 import type { CallOptions, Platform, PlatformProcess, SandboxFilter, SandboxInfo } from '../contract/platform.js'
 import type { RunRequest } from '../contract/run.js'
 import type { SpecInput } from '../contract/spec.js'
 import { candidates, chooseDriver } from '../policy/choose.js'
 import { matchesFilter, parseFilter, parseId, parseSpec } from '../policy/spec.js'
+import { storageRefusal } from '../policy/storage.js'
 import { Creation } from './creation.js'
 import { Deadline } from './deadline.js'
 import { LiveSandbox } from './live-sandbox.js'
@@ -52,7 +54,8 @@ export class Engine implements Platform {
     this.#bounds = { ...defaultBounds, ...options.bounds }
   }
 
-  async create(input: SpecInput, { signal }: CallOptions = {}): Promise<SandboxInfo> {
+  async create(input: SpecInput, options: CallOptions = {}): Promise<SandboxInfo> {
+    const { signal } = checkCallOptions(options)
     signal?.throwIfAborted()
     if (this.#isDisposed) throw new SandboxError('closed', 'this platform was closed')
     const spec = parseSpec(input)
@@ -68,13 +71,14 @@ export class Engine implements Platform {
     }
   }
 
-  async info(id: string, { signal }: CallOptions = {}): Promise<SandboxInfo> {
-    signal?.throwIfAborted()
+  async info(id: string, options: CallOptions = {}): Promise<SandboxInfo> {
+    checkCallOptions(options).signal?.throwIfAborted()
     return (await this.#find(id)).info
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- an async generator is the shortest way to an async iterator
-  async *list(filter?: SandboxFilter, { signal }: CallOptions = {}): AsyncGenerator<SandboxInfo, void, undefined> {
+  async *list(filter?: SandboxFilter, options: CallOptions = {}): AsyncGenerator<SandboxInfo, void, undefined> {
+    const { signal } = checkCallOptions(options)
     const wanted = parseFilter(filter)
     for (const sandbox of [...this.#sandboxes.values()]) {
       signal?.throwIfAborted()
@@ -82,7 +86,8 @@ export class Engine implements Platform {
     }
   }
 
-  async start(id: string, request: RunRequest, { signal }: CallOptions = {}): Promise<PlatformProcess> {
+  async start(id: string, request: RunRequest, options: CallOptions = {}): Promise<PlatformProcess> {
+    const { signal } = checkCallOptions(options)
     signal?.throwIfAborted()
     const sandbox = await this.#find(id)
     return sandbox.start(request, signal)
@@ -102,7 +107,8 @@ export class Engine implements Platform {
     return running.length
   }
 
-  async probe({ signal }: CallOptions = {}): Promise<readonly Probe[]> {
+  async probe(options: CallOptions = {}): Promise<readonly Probe[]> {
+    const { signal } = checkCallOptions(options)
     signal?.throwIfAborted()
     const probes = await this.#probes.fresh(this.#options.drivers)
     signal?.throwIfAborted()
@@ -123,7 +129,9 @@ export class Engine implements Platform {
     const [root, filter] = await Promise.all([
       this.#options.templates.resolve(spec.template),
       choice.probe.filtersSyscalls ? this.#compiledFilter() : undefined,
-    ])
+    ]).catch((error: unknown) => {
+      throw storageRefusal(error)
+    })
     signal.throwIfAborted()
 
     const id = this.#newId()

@@ -1,13 +1,14 @@
 import type { WardenExit, WardenProcess } from '../channel/index.js'
 import { SandboxError } from '../contract/errors.js'
 import type { PlatformProcess } from '../contract/platform.js'
-import type { Ending } from '../contract/run.js'
+import type { Ending, SignalName } from '../contract/run.js'
 import { printable } from '../policy/refusal.js'
 import type { RunPlan } from '../policy/run.js'
 import { Deadline } from './deadline.js'
 import { MeteredOutput } from './metered-output.js'
 import { outcomeOf, type Stop } from './outcome.js'
 import { killSignal, signalNumber } from './signals.js'
+import { toMicroseconds } from './usage.js'
 
 /** What a run asks of the sandbox it is in. */
 export interface RunSurroundings {
@@ -69,7 +70,7 @@ export class RunningProgram implements PlatformProcess {
     await this.#start.program.endInput().catch((error: unknown) => this.#inputFailure(error))
   }
 
-  signal(name: NodeJS.Signals): Promise<void> {
+  signal(name: SignalName): Promise<void> {
     const number = signalNumber(name)
     if (number === undefined) return Promise.reject(new SandboxError('invalid', `signal: there is no signal '${printable(name)}'`))
     this.#start.program.signal(number)
@@ -145,7 +146,7 @@ export class RunningProgram implements PlatformProcess {
     const { cpuUserMs, cpuSystemMs, memoryPeakBytes } = exit
     return {
       outcome: outcomeOf({ exit, stop: this.#stop, ranOutOfMemory, memoryBytes: surroundings.memoryBytes }),
-      usage: { wallMs, cpuUserMs, cpuSystemMs, memoryPeakBytes, outputBytes: this.output.printedBytes },
+      usage: toMicroseconds({ wallMs, cpuUserMs, cpuSystemMs, memoryPeakBytes, outputBytes: this.output.printedBytes }),
       truncated: this.output.isTruncated,
     }
   }

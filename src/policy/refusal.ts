@@ -1,13 +1,37 @@
 import type { z } from 'zod'
 import { SandboxError } from '../contract/errors.js'
+import { kindOf, plainObjectRefusal } from '../contract/plain-object.js'
 
 type Issue = z.core.$ZodIssue
 
 const mostProblems = 5
 
+/** What is parsed: how messages call the whole of it, and which of its fields are objects themselves. */
+interface Subject {
+  readonly what: string
+  readonly objects: readonly string[]
+}
+
+/** A plain object once parsed; otherwise SandboxError('invalid') naming each field and what is wrong with it. */
+export function parseObject<Schema extends z.ZodType>(schema: Schema, value: unknown, { what, objects }: Subject): z.output<Schema> {
+  checkObject(value, what)
+  for (const field of objects) {
+    const inner = Object.hasOwn(value, field) ? value[field] : undefined
+    if (inner !== undefined) checkObject(inner, field)
+  }
+  return parseWith(schema, value, what)
+}
+
+/** The schema would take the keys of an object of any kind, and pass over a key that sets a prototype, without a word. */
+function checkObject(value: unknown, field: string): asserts value is Record<string, unknown> {
+  const refusal = plainObjectRefusal(value, field)
+  if (refusal) throw refusal
+  if (Object.hasOwn(value as object, '__proto__')) throw new SandboxError('invalid', `${field}.__proto__: is not a possible name`)
+}
+
 /** The value once parsed; otherwise SandboxError('invalid') naming each field and what is wrong with it. */
 export function parseWith<Schema extends z.ZodType>(schema: Schema, value: unknown, what: string): z.output<Schema> {
-  const parsed = schema.safeParse(value)
+  const parsed = schema.safeParse(value, { reportInput: true })
   if (parsed.success) return parsed.data
   const problems = parsed.error.issues.flatMap((issue) => describe(issue, what))
   const rest = problems.length > mostProblems ? `; and ${problems.length - mostProblems} more` : ''
@@ -20,9 +44,19 @@ function describe(issue: Issue, what: string): string[] {
       return issue.keys.map((key) => `${fieldName([...issue.path, key], what)}: is not a known field`)
     case 'invalid_key':
       return issue.issues.map((inner) => `${fieldName(issue.path, what)}: ${wordsOf(inner)}`)
+    case 'invalid_union':
+      return [`${fieldName(issue.path, what)}: ${issue.message === 'Invalid input' ? unionWords(issue) : wordsOf(issue)}`]
     default:
       return [`${fieldName(issue.path, what)}: ${wordsOf(issue)}`]
   }
+}
+
+const expectedWords: Readonly<Record<string, string>> = { number: 'a finite number', string: 'a string' }
+
+/** All that would have been taken, and what was given. */
+function unionWords(issue: z.core.$ZodIssueInvalidUnion): string {
+  const expected = issue.errors.flat().flatMap((inner) => (inner.code === 'invalid_type' ? [expectedWords[inner.expected] ?? inner.expected] : []))
+  return `expected ${[...new Set(expected)].join(' or ')}, got ${kindOf(issue.input)}`
 }
 
 /** zod's own sentences begin with a heading such as "Invalid input: "; ours begin with what is expected. */

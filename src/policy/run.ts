@@ -2,7 +2,7 @@ import { SandboxError } from '../contract/errors.js'
 import { type onOutputLimit, runRequestSchema } from '../contract/run.js'
 import type { Spec, UserName } from '../contract/spec.js'
 import { checkCommand, checkEnv } from './bounds.js'
-import { parseWith } from './refusal.js'
+import { parseObject } from './refusal.js'
 
 /** One run, checked and completed from its sandbox's spec. */
 export interface RunPlan {
@@ -21,7 +21,7 @@ export interface RunPlan {
 
 /** Throws SandboxError('invalid') naming the field: before anything starts. */
 export function planRun(request: unknown, spec: Spec): RunPlan {
-  const parsed = parseWith(runRequestSchema, request, 'run')
+  const parsed = parseObject(runRequestSchema, request, { what: 'run', objects: ['env', 'output'] })
   const { limits } = spec
   const env = { ...spec.env, ...parsed.env }
   checkCommand(parsed.command)

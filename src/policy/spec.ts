@@ -5,11 +5,11 @@ import { defaultLimits, limitsSchema } from '../contract/limits.js'
 import type { SandboxFilter, SandboxInfo } from '../contract/platform.js'
 import { idSchema, type Spec, specSchema } from '../contract/spec.js'
 import { checkEnv } from './bounds.js'
-import { parseWith } from './refusal.js'
+import { parseObject, parseWith } from './refusal.js'
 
 /** What a user asked for, checked field by field and completed. Throws SandboxError('invalid') naming the field. */
 export function parseSpec(input: unknown): Spec {
-  const { limits, lifetime, ...rest } = parseWith(specSchema, input, 'spec')
+  const { limits, lifetime, ...rest } = parseObject(specSchema, input, { what: 'spec', objects: ['limits', 'env', 'metadata'] })
   checkEnv(rest.env)
   return { ...rest, limits: completeLimits(limits), lifetimeMs: lifetime }
 }
@@ -41,7 +41,7 @@ const filterSchema = z.strictObject({
 /** A condition that was written but has no value would silently match everything, so it is refused. */
 export function parseFilter(filter: unknown): SandboxFilter {
   if (filter === undefined) return {}
-  const parsed = parseWith(filterSchema, filter, 'filter')
+  const parsed = parseObject(filterSchema, filter, { what: 'filter', objects: ['metadata'] })
   for (const [field, value] of Object.entries(filter as object)) {
     if (value === undefined) throw new SandboxError('invalid', `${field}: is undefined; leave it out to match every sandbox`)
   }

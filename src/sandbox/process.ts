@@ -1,5 +1,6 @@
+import { SandboxError } from '../contract/errors.js'
 import type { PlatformProcess } from '../contract/platform.js'
-import type { Ending } from '../contract/run.js'
+import type { Ending, SignalName } from '../contract/run.js'
 import { type Chunk, Feeding, toBytes } from './input.js'
 import { OutputTail } from './output-tail.js'
 
@@ -7,19 +8,25 @@ import { OutputTail } from './output-tail.js'
 export class ProcessInput {
   readonly #program: PlatformProcess
   #writable: WritableStream<Chunk> | undefined
+  #isEnded = false
 
   constructor(program: PlatformProcess) {
     this.#program = program
   }
 
-  /** Resolves when the bytes are accepted; quiet when the program reads no more. */
+  /** Resolves when the bytes are accepted; quiet when the program reads no more. Rejects with `conflict` after the end. */
   async write(chunk: Chunk): Promise<void> {
-    await this.#program.write(toBytes(chunk))
+    const bytes = toBytes(chunk)
+    if (this.#isEnded) throw new SandboxError('conflict', 'stdin: nothing can be written after its end')
+    await this.#program.write(bytes)
   }
 
-  /** Writes the last chunk, if there is one, and ends the input. */
+  /** Writes the last chunk, if there is one, and ends the input. Ending twice is quiet. */
   async end(chunk?: Chunk): Promise<void> {
-    if (chunk !== undefined) await this.write(chunk)
+    // What is no chunk is refused before anything is ended.
+    const last = chunk === undefined ? undefined : this.write(toBytes(chunk))
+    this.#isEnded = true
+    await last
     await this.#program.endInput()
   }
 
@@ -74,7 +81,7 @@ export class Process implements AsyncDisposable {
   }
 
   /** To the program's process group; quiet when it has ended. */
-  async signal(name: NodeJS.Signals): Promise<void> {
+  async signal(name: SignalName): Promise<void> {
     await this.#program.signal(name)
   }
 

@@ -1,6 +1,8 @@
+import { callOptionsRefusal, checkCallOptions } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
+import { kindOf } from '../contract/plain-object.js'
 import type { CallOptions, Platform, SandboxFilter, SandboxInfo } from '../contract/platform.js'
-import type { Command, RunRequest } from '../contract/run.js'
+import { type Command, onOutputLimit as waysAtLimit, type RunRequest } from '../contract/run.js'
 import type { SpecInput } from '../contract/spec.js'
 import { chunksOf, type InputSource } from './input.js'
 import { Process } from './process.js'
@@ -37,24 +39,25 @@ export class Sandbox implements AsyncDisposable {
     this.driver = info.driver
   }
 
-  static async create({ platform, signal, ...spec }: CreateOptions = {}): Promise<Sandbox> {
-    const place = platform ?? this.defaultPlatform()
+  static async create(options: CreateOptions = {}): Promise<Sandbox> {
+    const place = this.#place(options, 'spec')
+    const { platform: _, signal, ...spec } = options
     return new this(place, await place.create(spec, callOptions(signal)))
   }
 
   /** A handle on a sandbox that exists. */
-  static async connect(id: string, { platform, signal }: PlatformOptions = {}): Promise<Sandbox> {
-    const place = platform ?? this.defaultPlatform()
-    return new this(place, await place.info(id, callOptions(signal)))
+  static async connect(id: string, options: PlatformOptions = {}): Promise<Sandbox> {
+    const place = this.#place(options, 'options')
+    return new this(place, await place.info(id, callOptions(options.signal)))
   }
 
-  static list(filter?: SandboxFilter, { platform, signal }: PlatformOptions = {}): AsyncIterable<SandboxInfo> {
-    return (platform ?? this.defaultPlatform()).list(filter, callOptions(signal))
+  static list(filter?: SandboxFilter, options: PlatformOptions = {}): AsyncIterable<SandboxInfo> {
+    return this.#place(options, 'options').list(filter, callOptions(options.signal))
   }
 
   /** Closes all that match, without a filter all there are, and tells how many. */
-  static async closeAll(filter?: SandboxFilter, { platform }: Pick<PlatformOptions, 'platform'> = {}): Promise<number> {
-    return (platform ?? this.defaultPlatform()).closeAll(filter)
+  static async closeAll(filter?: SandboxFilter, options: Pick<PlatformOptions, 'platform'> = {}): Promise<number> {
+    return this.#place(options, 'options').closeAll(filter)
   }
 
   /** The room that knows of drivers overrides this; here none is known. */
@@ -62,11 +65,20 @@ export class Sandbox implements AsyncDisposable {
     throw new SandboxError('invalid', 'platform: must be given here')
   }
 
+  static #place(options: PlatformOptions, field: string): Platform {
+    const { platform } = checkCallOptions(options, field)
+    if (platform === undefined) return this.defaultPlatform()
+    if (isPlatform(platform)) return platform
+    throw new SandboxError('invalid', `platform: expected a platform, such as createPlatform() makes, got ${kindOf(platform)}`)
+  }
+
   /**
    * Runs a command: a string in the cell's shell, an array as it is. Starts at once. Await it for the result, which is one whatever the program's
    * exit code, or iterate it for the output as it comes.
    */
   run(command: Command, options: RunOptions = {}): Run {
+    const refusal = runOptionsRefusal(options)
+    if (refusal) return new Run({ driver: this.driver, stdin: undefined, start: () => Promise.reject(refusal) })
     const { signal, stdin, output, onOutputLimit, ...rest } = options
     const kept = { ...(output !== undefined && { limit: output }), ...(onOutputLimit !== undefined && { onLimit: onOutputLimit }) }
     return new Run({
@@ -79,7 +91,7 @@ export class Sandbox implements AsyncDisposable {
 
   /** Starts a program that is kept; `limits.time` is for runs, so it is bounded by its own `timeout` and the sandbox's lifetime. */
   async spawn(command: Command, options: SpawnOptions = {}): Promise<Process> {
-    const { signal, stdin, ...rest } = options
+    const { signal, stdin, ...rest } = checkCallOptions(options)
     const source = stdin === undefined ? undefined : chunksOf(stdin)
     const program = await this.#platform.start(this.id, { ...rest, command, stdin: true, background: true }, callOptions(signal))
     return new Process(program, source)
@@ -97,6 +109,21 @@ export class Sandbox implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
+}
+
+const platformMethods = ['create', 'info', 'list', 'start', 'close', 'closeAll'] as const
+
+function isPlatform(value: Partial<Platform> | null): boolean {
+  return typeof value === 'object' && value !== null && platformMethods.every((name) => typeof value[name] === 'function')
+}
+
+/** The rest is judged by the platform, which knows the sandbox's limits; this one it knows under another name. */
+function runOptionsRefusal(options: RunOptions): SandboxError | undefined {
+  const refusal = callOptionsRefusal(options)
+  if (refusal) return refusal
+  const { onOutputLimit } = options
+  if (onOutputLimit === undefined || waysAtLimit.includes(onOutputLimit)) return undefined
+  return new SandboxError('invalid', `onOutputLimit: expected one of ${waysAtLimit.map((way) => `'${way}'`).join(', ')}`)
 }
 
 function callOptions(signal: AbortSignal | undefined): CallOptions {

@@ -1,3 +1,4 @@
+import { mkdir, writeFile } from 'node:fs/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SandboxError } from '../../src/contract/errors.js'
 import type { Platform, SandboxFilter } from '../../src/contract/platform.js'
@@ -255,6 +256,19 @@ describe('creating', () => {
     expect(driver.probes).toBe(2)
     expect(await engine.probe()).toEqual([plainProbe])
     expect(driver.probes).toBe(3)
+  })
+
+  test('tells a disk on which nothing can be kept as an obstacle of the machine, not as a defect', async () => {
+    driver.probeResult = { ...plainProbe, filtersSyscalls: true }
+    const full = () => writeFile('/dev/full', 'x').then(() => Promise.reject(new Error('there was space')))
+    const unwritable = () => mkdir('/proc/version/x').then(() => Promise.reject(new Error('it could be made')))
+    const withFilter = createPlainEngine(driver, { filter: full })
+    expect(await rejectionOf(withFilter.create({}))).toMatchObject({ code: 'unavailable', message: 'the disk: no space left (ENOSPC)', hint: 'df -h' })
+    const withTemplates = createPlainEngine(driver, { templates: { resolve: unwritable } })
+    expect(await rejectionOf(withTemplates.create({}))).toMatchObject({
+      code: 'unavailable',
+      message: '/proc/version/x: has something in its path that is not a folder (ENOTDIR)',
+    })
   })
 
   test('hands the filter to the warden of a driver that filters, compiled once', async () => {

@@ -34,6 +34,14 @@ describe('outcomes', () => {
     expect(usage.memoryPeakBytes).toBeGreaterThan(100_000)
   })
 
+  test('times are told to the microsecond', async () => {
+    for (const command of [['sh', '-c', 'i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done'], ['no-such-program']]) {
+      const { wallMs, cpuUserMs, cpuSystemMs } = (await run({ command })).usage
+      for (const time of [wallMs, cpuUserMs, cpuSystemMs]) expect(String(time)).toMatch(/^\d+(\.\d{1,3})?$/)
+      expect(wallMs).toBeGreaterThan(0)
+    }
+  })
+
   test.each([
     ['TERM', 'SIGTERM'],
     ['KILL', 'SIGKILL'],
@@ -181,7 +189,7 @@ describe('streams', () => {
     const iterator = program.output[Symbol.asyncIterator]()
     await iterator.next()
     await program.signal('SIGUSR1')
-    expect(await rejectionOf(program.signal('SIGNOPE' as NodeJS.Signals))).toMatchObject({ code: 'invalid', message: "signal: there is no signal 'SIGNOPE'" })
+    expect(await rejectionOf(program.signal('SIGNOPE'))).toMatchObject({ code: 'invalid', message: "signal: there is no signal 'SIGNOPE'" })
     await iterator.return?.()
     expect((await program.ended).outcome).toEqual({ kind: 'exited', code: 5 })
     await program.signal('SIGUSR1')

@@ -73,7 +73,7 @@ describe('a run', () => {
     [{ command: 'ls', env: { BIG: 'x'.repeat(131_072) } }, 'env.BIG: has 131076 bytes; at most 131071 are possible'],
     [{ command: 'ls', cmd: 1 }, 'cmd: is not a known field'],
     [{}, 'command: must be a string for the shell, or a non-empty array of strings'],
-    [undefined, 'run: expected object, got undefined'],
+    [undefined, 'run: expected a plain object, got undefined'],
   ])('that is wrong is refused by the name of its field (%#)', (request, message) => {
     expect(messageOf(request)).toBe(message)
   })

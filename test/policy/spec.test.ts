@@ -42,8 +42,8 @@ describe('a spec', () => {
     [{ env: { A: 'a\0' } }, 'env.A: must not contain a NUL character'],
     [{ cwd: 'tmp' }, 'cwd: must be an absolute path'],
     [{ user: 'admin' }, 'user: expected one of "user"|"root"'],
-    [null, 'spec: expected object, got null'],
-    [[], 'spec: expected object, got array'],
+    [null, 'spec: expected a plain object, got null'],
+    [[], 'spec: expected a plain object, got an array'],
   ])('that is wrong is refused by the name of its field: %j', (input, message) => {
     const error = refusalOf(() => parseSpec(input))
     expect([error.code, error.message]).toEqual(['invalid', message])

@@ -36,6 +36,18 @@ describe('a process', () => {
     expect((await process.wait()).outcome).toEqual({ kind: 'exited', code: 4 })
   })
 
+  test('takes no input after its end, whether it still runs or not, and may be ended twice', async () => {
+    const process = await sandbox.spawn('cat; echo done')
+    expect(await rejectionOf(process.stdin.end(7 as never))).toMatchObject({ code: 'invalid' })
+    await process.stdin.end('last\n')
+    expect(await rejectionOf(process.stdin.write('more'))).toMatchObject({ code: 'conflict', message: 'stdin: nothing can be written after its end' })
+    expect(await textOf(process.stdout)).toBe('last\ndone\n')
+    await process.wait()
+    expect(await rejectionOf(process.stdin.write('more'))).toMatchObject({ code: 'conflict' })
+    expect(await rejectionOf(process.stdin.end('more'))).toMatchObject({ code: 'conflict' })
+    await process.stdin.end()
+  })
+
   test('is piped into and iterated as web streams', async () => {
     const process = await sandbox.spawn(['tr', 'a-z', 'A-Z'])
     const piping = new Blob(['hello ', 'there']).stream().pipeTo(process.stdin.writable as never)
