@@ -1,7 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { chmod, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { SandboxError } from '../contract/errors.js'
+import { storageRefusal } from '../policy/storage.js'
 import { copyPublic } from './copy-public.js'
+import { isAsRecorded, recordTree } from './tree-record.js'
 
 export interface EtcOptions {
   /** The host's own /etc. */
@@ -13,7 +16,13 @@ export interface EtcOptions {
 }
 
 /** Raised when what is written here changes, so that trees of an older kind are not taken for ours. */
-const edition = '1'
+const edition = '2'
+
+const treeName = 'etc'
+const recordName = 'record.json'
+
+const mostAttempts = 5
+const takenCodes = ['ENOTEMPTY', 'EEXIST', 'ENOTDIR']
 
 /** Taken over from the host where they exist: what programs need to link, to trust, to tell time and to draw letters. */
 const takenOver = [
@@ -62,24 +71,71 @@ function written(shell: string): Readonly<Record<string, string>> {
   }
 }
 
-/** The cell's /etc, built once and shared by every engine of this user; answers its folder. */
+/**
+ * The cell's /etc, built once and shared by every engine of this user; answers its folder. A tree that is not as it was left is built again.
+ *
+ * A finished tree is in a folder of its own beside the record of it, which is written last; the two appear together by one renaming.
+ */
 export async function buildEtc(options: EtcOptions): Promise<string> {
   const items = [...takenOver, ...(await javaFolders(options.source))]
   const finished = join(options.cache, await fingerprint(items, options))
-  if (await exists(finished)) return finished
-  const draft = join(options.cache, `new-${randomUUID()}`)
-  try {
-    await mkdir(draft, { recursive: true, mode: 0o755 })
-    for (const item of items) await copyPublic({ from: join(options.source, item), to: join(draft, item), kept })
-    for (const [name, text] of Object.entries(written(options.shell))) await writeFile(join(draft, name), text, { mode: 0o644 })
-    await chmod(draft, 0o755)
-    await rename(draft, finished)
-  } catch (error) {
-    await rm(draft, { recursive: true, force: true })
-    // Another engine finished the same tree first.
-    if (!(await exists(finished))) throw error
+  if (!(await isIntact(finished))) {
+    const draft = join(options.cache, `new-${randomUUID()}`)
+    try {
+      await buildTree(draft, items, options)
+      await replace(finished, draft)
+    } catch (error) {
+      throw storageRefusal(error, options.cache)
+    } finally {
+      await rm(draft, { recursive: true, force: true })
+    }
   }
-  return finished
+  return join(finished, treeName)
+}
+
+async function buildTree(draft: string, items: readonly string[], options: EtcOptions): Promise<void> {
+  const tree = join(draft, treeName)
+  await mkdir(tree, { recursive: true, mode: 0o755 })
+  for (const item of items) await copyPublic({ from: join(options.source, item), to: join(tree, item), kept })
+  for (const [name, text] of Object.entries(written(options.shell))) await writeFile(join(tree, name), text, { mode: 0o644 })
+  await chmod(draft, 0o755)
+  await chmod(tree, 0o755)
+  await writeFile(join(draft, recordName), await recordTree(tree), { mode: 0o644 })
+}
+
+/** Puts a draft where nothing intact is. Another engine that was faster made the same, so its tree stays: cells may have been built of it. */
+async function replace(finished: string, draft: string): Promise<void> {
+  for (let attempt = 0; attempt < mostAttempts; attempt += 1) {
+    if ((await moveToFree(draft, finished)) || (await isIntact(finished))) return
+    const removed = `${draft}-removed`
+    await rename(finished, removed).catch(unlessCode('ENOENT'))
+    // What was damaged a moment ago may have been another engine's new tree when it was taken away.
+    if ((await isIntact(removed)) && (await moveToFree(removed, finished))) return
+    await rm(removed, { recursive: true, force: true })
+  }
+  throw new SandboxError('unavailable', `${finished}: is changed again and again by someone else`, { hint: `ls -la ${dirname(finished)}` })
+}
+
+/** False when there is something already. */
+async function moveToFree(from: string, to: string): Promise<boolean> {
+  try {
+    await rename(from, to)
+    return true
+  } catch (error) {
+    if (!takenCodes.includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    return false
+  }
+}
+
+async function isIntact(finished: string): Promise<boolean> {
+  const record = await readFile(join(finished, recordName), 'utf8').catch(() => undefined)
+  return record !== undefined && (await isAsRecorded(join(finished, treeName), record))
+}
+
+function unlessCode(code: string): (error: NodeJS.ErrnoException) => void {
+  return (error) => {
+    if (error.code !== code) throw error
+  }
 }
 
 async function javaFolders(source: string): Promise<string[]> {
@@ -104,8 +160,4 @@ async function withFolders(path: string): Promise<string[]> {
   const entries = await readdir(path, { withFileTypes: true }).catch(() => [])
   const rewritten = entries.filter((entry) => entry.isDirectory() || (entry.isFile() && basename(path) !== 'alternatives'))
   return [path, ...rewritten.map((entry) => join(path, entry.name)).sort()]
-}
-
-async function exists(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => undefined)) !== undefined
 }
