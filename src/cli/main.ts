@@ -2,22 +2,23 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { SandboxError } from '../contract/errors.js'
 import type { DemoFlags } from './commands/demo.js'
+import { refuseChangedArguments } from './exact-arguments.js'
 import { exitCodes, signalExitCode } from './exit-codes.js'
 import { Stopped } from './interrupts.js'
-import { printFailure } from './print.js'
+import { ownName, printFailure } from './print.js'
 import type { RunFlags } from './run-flags.js'
-import { flushOutput } from './streams.js'
+import { flushOutput, OutputRefused, ReaderGone, writeOut } from './streams.js'
 
-const examples = `
+const examples = (name: string): string => `
 Examples:
-  glovebox demo
-  glovebox run -- python3 -c 'print(6*7)'
-  glovebox run --timeout 5s --memory 128m -- sh -c 'wc -c' < some.file`
+  ${name} demo
+  ${name} run -- python3 -c 'print(6*7)'
+  ${name} run --timeout 5s --memory 128m -- sh -c 'wc -c' < some.file`
 
-const runNotes = `
+const runNotes = (name: string): string => `
 COMMAND is run as it is, never by a shell; that would be: run -- sh -c 'a | b'
 Input that is piped or redirected to us is handed to it. A limit that you state
-and that cannot be enforced here is refused; glovebox doctor says which can.
+and that cannot be enforced here is refused; ${name} doctor says which can.
 
 Exit code: the program's own, or
   124  it ran longer than --timeout
@@ -29,22 +30,30 @@ Exit code: the program's own, or
 /** Reports the exit code of whichever command was run. */
 type Finish = (code: number) => void
 
-function buildProgram(finish: Finish): Command {
-  const program = new Command('glovebox')
+interface Called {
+  readonly args: readonly string[]
+  readonly finish: Finish
+  /** Takes the help or the version, which are not written before somebody can wait for it. */
+  readonly print: (text: string) => void
+}
+
+function buildProgram({ args, finish, print }: Called): Command {
+  const program = new Command(ownName())
     .description('Runs code that nobody has vouched for, and hands back exactly what it did.')
     .version(readVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this')
     .helpCommand('help [COMMAND]', 'print the help of a command')
     .usage('COMMAND [OPTIONS]')
-    .addHelpText('after', examples)
+    .addHelpText('after', examples(ownName()))
     .enablePositionalOptions()
+    .hook('preAction', () => refuseChangedArguments(args))
   addRun(program, finish)
   addDoctor(program, finish)
   addDemo(program, finish)
   for (const command of [program, ...program.commands]) {
     command
       .exitOverride()
-      .configureOutput({ outputError: () => undefined })
+      .configureOutput({ writeOut: print, writeErr: () => undefined, outputError: () => undefined })
       .configureHelp({ helpWidth: 80, visibleArguments: () => [], subcommandTerm: (subcommand) => subcommand.name() })
   }
   return program
@@ -55,8 +64,8 @@ function addRun(program: Command, finish: Finish): void {
     .command('run')
     .summary('run one program in a fresh sandbox that is gone afterwards')
     .description('Runs one program in a fresh sandbox that is gone afterwards.')
-    .argument('<command>', 'the program')
-    .argument('[args...]', 'its arguments, passed on as they are')
+    .argument('<COMMAND>', 'the program')
+    .argument('[ARG...]', 'its arguments, passed on as they are')
     .usage('[OPTIONS] [--] COMMAND [ARG...]')
     .passThroughOptions()
     .optionsGroup('The program:')
@@ -79,7 +88,7 @@ function addRun(program: Command, finish: Finish): void {
     .option('--json', 'print one JSON object instead of the output')
     .option('-q, --quiet', 'no remarks about limits that are not enforced')
     .helpOption('-h, --help', 'print this')
-    .addHelpText('after', runNotes)
+    .addHelpText('after', runNotes(ownName()))
     .action(async (command: string, args: string[], flags: RunFlags) => {
       const { run } = await import('./commands/run.js')
       finish(await run([command, ...args], flags))
@@ -131,30 +140,51 @@ function usageError(error: CommanderError, args: readonly string[]): SandboxErro
   return new SandboxError('invalid', message, { hint: command === undefined ? 'glovebox --help' : `glovebox ${command} --help` })
 }
 
+/** 'help run' as 'run --help'; a command that is not there is complained about as it would be without 'help'. */
+function withoutHelpCommand(args: readonly string[], program: Command): readonly string[] {
+  const [first, topic] = args
+  if (first !== 'help' || topic === undefined) return args.length === 0 ? ['--help'] : args
+  if (topic === 'help') return ['--help']
+  return program.commands.some((command) => command.name() === topic) ? [topic, '--help'] : [topic]
+}
+
 /** Whether JSON was asked for by one of our own flags; one that follows COMMAND is the program's. */
 function asksForJson(program: Command): boolean {
   return program.commands.some((command) => command.opts().json === true)
 }
 
-async function main(args: readonly string[]): Promise<number> {
+async function dispatch(args: readonly string[]): Promise<number> {
   let code: number = exitCodes.ok
-  const program = buildProgram((result) => {
-    code = result
+  let printed = ''
+  const program = buildProgram({
+    args,
+    finish: (result) => {
+      code = result
+    },
+    print: (text) => {
+      printed += text
+    },
   })
-  if (args.length === 0) {
-    program.outputHelp()
+  try {
+    await program.parseAsync(withoutHelpCommand(args, program), { from: 'user' })
+    return code
+  } catch (error) {
+    if (error instanceof Stopped || error instanceof ReaderGone || error instanceof OutputRefused) throw error
+    if (!(error instanceof CommanderError)) return printFailure(error, { json: asksForJson(program) })
+    if (error.exitCode !== 0) return printFailure(usageError(error, args), { json: asksForJson(program) })
+    await writeOut(printed)
     return exitCodes.ok
   }
+}
+
+async function main(args: readonly string[]): Promise<number> {
   try {
-    await program.parseAsync(args, { from: 'user' })
-    return code
+    return await dispatch(args)
   } catch (error) {
     // Told to stop: what our reader has not taken yet must not hold us.
     if (error instanceof Stopped) process.exit(signalExitCode(error.signal))
-    if (error instanceof CommanderError) {
-      return error.exitCode === 0 ? exitCodes.ok : printFailure(usageError(error, args), { json: asksForJson(program) })
-    }
-    return printFailure(error, { json: asksForJson(program) })
+    if (error instanceof ReaderGone) return signalExitCode('SIGPIPE')
+    return printFailure(error, { json: false })
   }
 }
 

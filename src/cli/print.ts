@@ -2,6 +2,8 @@ import { inspect } from 'node:util'
 import pico from 'picocolors'
 import type { ErrorCode } from '../contract/errors.js'
 import { errorTable, SandboxError } from '../contract/errors.js'
+import { nameFlags } from './flag-names.js'
+import { writeOut } from './streams.js'
 
 export type Colors = ReturnType<typeof pico.createColors>
 
@@ -35,8 +37,20 @@ export function say(message: string): void {
   process.stderr.write(`${colorsFor(process.stderr).dim('glovebox:')} ${escapeControls(message)}\n`)
 }
 
-export function printJson(value: unknown): void {
-  process.stdout.write(toJsonLine(value))
+/** Rejects when stdout does not take it. */
+export function printJson(value: unknown): Promise<void> {
+  return writeOut(toJsonLine(value))
+}
+
+/** How we are to be called again: './glovebox' in a clone, whose script says so. */
+export function ownName(): string {
+  const name = process.env.GLOVEBOX_NAME ?? ''
+  return /^[\w./-]+$/.test(name) ? name : 'glovebox'
+}
+
+/** A command of ours as it has to be typed here. */
+export function asTyped(command: string): string {
+  return command.replace(/^(?:\.\/)?glovebox(?= )/, ownName())
 }
 
 interface Failure {
@@ -49,20 +63,23 @@ interface Failure {
 const usualHints: Partial<Record<ErrorCode, string>> = { invalid: 'glovebox run --help', unsupported: 'glovebox doctor', unavailable: 'glovebox doctor' }
 
 function failureOf(error: unknown): Failure {
-  if (error instanceof SandboxError) return { code: error.code, message: error.message, hint: error.hint ?? usualHints[error.code] }
+  if (error instanceof SandboxError) {
+    const hint = error.hint ?? usualHints[error.code]
+    return { code: error.code, message: nameFlags(error.message), hint: hint && asTyped(hint) }
+  }
   const message = error instanceof Error ? error.message : String(error)
-  return { code: 'internal', message, hint: 'GLOVEBOX_DEBUG=1 glovebox …' }
+  return { code: 'internal', message, hint: `GLOVEBOX_DEBUG=1 ${ownName()} …` }
 }
 
-/** Says what went wrong on our side and how to go on. Returns the exit code. */
-export function printFailure(error: unknown, options: { readonly json: boolean }): number {
+/** Says what went wrong on our side and how to go on. Resolves to the exit code; rejects when JSON is wanted and stdout does not take it. */
+export async function printFailure(error: unknown, options: { readonly json: boolean }): Promise<number> {
   const failure = failureOf(error)
-  if (options.json) printJson({ error: { code: failure.code, message: failure.message, ...(failure.hint === undefined ? {} : { hint: failure.hint }) } })
+  if (process.env.GLOVEBOX_DEBUG) process.stderr.write(`${inspect(error)}\n`)
+  if (options.json) await printJson({ error: { code: failure.code, message: failure.message, ...(failure.hint === undefined ? {} : { hint: failure.hint }) } })
   else {
     const colors = colorsFor(process.stderr)
     process.stderr.write(`${colors.red('glovebox:')} ${escapeControls(failure.message)}\n`)
     if (failure.hint !== undefined) process.stderr.write(`${colors.cyan('hint:')} ${escapeControls(failure.hint)}\n`)
   }
-  if (process.env.GLOVEBOX_DEBUG) process.stderr.write(`${inspect(error)}\n`)
   return errorTable[failure.code].exitCode
 }

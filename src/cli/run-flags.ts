@@ -36,10 +36,10 @@ export function parseRunFlags(argv: readonly string[], flags: RunFlags): ParsedR
   const time = parse('--timeout', limitsSchema.shape.time, flags.timeout)
   const limits = {
     memory: parse('--memory', limitsSchema.shape.memory, flags.memory),
-    cpus: parse('--cpus', limitsSchema.shape.cpus, number(flags.cpus)),
+    cpus: parse('--cpus', limitsSchema.shape.cpus, number('--cpus', flags.cpus, '0.5')),
     time,
     disk: parse('--disk', limitsSchema.shape.disk, flags.disk),
-    processes: parse('--pids', limitsSchema.shape.processes, number(flags.pids)),
+    processes: parse('--pids', limitsSchema.shape.processes, number('--pids', flags.pids, '64')),
     output: parse('--output', limitsSchema.shape.output, flags.output),
   }
   const spec = {
@@ -81,7 +81,16 @@ function parse<Schema extends z.ZodType>(flag: string, schema: Schema, value: un
   if (value === undefined) return undefined
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
-  throw refusal(flag, parsed.error.issues[0]?.message ?? 'is wrong')
+  const [issue] = parsed.error.issues
+  throw refusal(flag, issue === undefined ? 'is wrong' : problemOf(issue, value))
+}
+
+/** In the words of a command line where the schema's are those of a library. */
+function problemOf(issue: z.core.$ZodIssue, value: unknown): string {
+  if (issue.code === 'invalid_type' && typeof value === 'number') return `must be a whole number, got ${value}`
+  if (issue.code !== 'too_small' && issue.code !== 'too_big') return issue.message
+  if (issue.origin === 'string') return issue.code === 'too_small' ? 'must not be empty' : `must be at most ${issue.maximum} characters`
+  return `must be ${issue.code === 'too_small' ? `at least ${issue.minimum}` : `at most ${issue.maximum}`}, got ${String(value)}`
 }
 
 function oneOf<Name extends string>(flag: string, names: readonly Name[], value: string | undefined): Name | undefined {
@@ -95,9 +104,10 @@ function refusal(flag: string, problem: string): SandboxError {
   return new SandboxError('invalid', `${flag}: ${problem}`, { hint: 'glovebox run --help' })
 }
 
-/** Text that is no number stays text, so that the schema refuses it in its own words. */
-function number(text: string | undefined): number | string | undefined {
-  return text === undefined || !/^\d*\.?\d+$/.test(text) ? text : Number(text)
+function number(flag: string, text: string | undefined, example: string): number | undefined {
+  if (text === undefined) return undefined
+  if (!/^\d*\.?\d+$/.test(text)) throw refusal(flag, `expected a number such as '${example}', got '${text.slice(0, 40)}'`)
+  return Number(text)
 }
 
 type Stated<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

@@ -1,49 +1,49 @@
-import { fstatSync } from 'node:fs'
-import type { Readable, Writable } from 'node:stream'
+import type { Writable } from 'node:stream'
 import { SandboxError } from '../contract/errors.js'
 import type { PlatformProcess } from '../contract/platform.js'
 
-/** Our reader went away: the run ends as quietly as any program does at SIGPIPE. */
+/** Our reader went away: we end as quietly as any program does at SIGPIPE. */
 export class ReaderGone extends Error {}
 
-/** Whether there is an input that a program should get: a pipe, a file or a socket, but no terminal and no empty device. */
-export function hasInput(): boolean {
-  try {
-    const stat = fstatSync(0)
-    return stat.isFIFO() || stat.isFile() || stat.isSocket()
-  } catch {
-    return false
-  }
-}
+/** Our stdout takes nothing, so what there is to say goes to stderr, JSON or not. */
+export class OutputRefused extends SandboxError {}
 
-/** Hands `source` to the program as fast as it reads. Ends quietly whichever side is over first. */
-export async function forwardInput(source: Readable, program: PlatformProcess): Promise<void> {
-  try {
-    for await (const chunk of source) await program.write(chunk as Uint8Array)
-  } catch {
-    // The source was cut off or the program is gone: either way there is nothing more to hand over.
-  }
-  await program.endInput().catch(() => undefined)
-}
-
-/** Writes and waits until the bytes are taken, so that a slow reader holds the program back. */
-function writeAll(stream: Writable, bytes: Uint8Array): Promise<void> {
+/** Writes and waits until the bytes are taken, so that a slow reader holds the writer back, and a full disk is an error. */
+function writeAll(stream: Writable, bytes: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(bytes, (error) => {
       if (!error) resolve()
       else if ((error as NodeJS.ErrnoException).code === 'EPIPE') reject(new ReaderGone())
-      else reject(new SandboxError('internal', `cannot write the program's output: ${error.message}`, { cause: error }))
+      else reject(new OutputRefused('internal', `cannot write to stdout: ${error.message}`, { cause: error }))
     })
   })
 }
 
+/** Text of ours on stdout. Rejects with ReaderGone or OutputRefused. */
+export function writeOut(text: string): Promise<void> {
+  return writeAll(process.stdout, text)
+}
+
+/** Where the cursor of the person's terminal was left by what was written through it. */
+export interface Cursor {
+  isMidLine: boolean
+}
+
 /** Streams what the program prints to our own stdout and stderr. */
-export async function streamOutput(program: PlatformProcess): Promise<void> {
-  for await (const event of program.output) {
-    if (event.type === 'stdout') await writeAll(process.stdout, event.bytes)
+export async function streamOutput(program: PlatformProcess, cursor: Cursor): Promise<void> {
+  for await (const { type, bytes } of program.output) {
+    const stream = process[type]
+    if (stream.isTTY && bytes.length > 0) cursor.isMidLine = bytes.at(-1) !== 0x0a
+    const written = writeAll(stream, bytes)
     // Nobody may be listening to stderr any more; that is no reason to stop a program whose stdout is read.
-    else await writeAll(process.stderr, event.bytes).catch(() => undefined)
+    await (type === 'stdout' ? written : written.catch(() => undefined))
   }
+}
+
+/** Lets a line of ours begin at the left of a terminal where the program stopped in the middle of one. */
+export function startLine(cursor: Cursor): void {
+  if (cursor.isMidLine && process.stderr.isTTY) process.stderr.write('\n')
+  cursor.isMidLine = false
 }
 
 export interface Captured {

@@ -7,12 +7,11 @@ const units = [
   ['KiB', 2 ** 10],
 ] as const
 
-/** 10485760 → '10 MiB'; a size that is no round number of a unit keeps one decimal. */
+/** 10485760 → '10 MiB'; a size that is no round number of a unit keeps one decimal, rounded down: a bound that is told can be asked for. */
 export function bytesInWords(bytes: number): string {
   for (const [name, size] of units) {
     if (bytes < size) continue
-    const value = bytes / size
-    return `${Number.isInteger(value) ? value : value.toFixed(1)} ${name}`
+    return `${Math.floor((bytes / size) * 10) / 10} ${name}`
   }
   return `${bytes} bytes`
 }
@@ -47,11 +46,34 @@ export function explainOutcome(outcome: Outcome, program: string): string | unde
   }
 }
 
-/** The one line that names the default limits which nothing holds here. */
+const mostColumns = 150
+const leastReason = 20
+
+/** The one line that names the default limits which nothing holds here, short enough to stay one; `doctor` has the whole reasons. */
 export function explainUnenforced(unenforced: readonly { readonly limit: LimitName; readonly why: string }[]): string | undefined {
   if (unenforced.length === 0) return undefined
   const limitsByReason = new Map<string, LimitName[]>()
   for (const { limit, why } of unenforced) limitsByReason.set(why, [...(limitsByReason.get(why) ?? []), limit])
-  const reasons = [...limitsByReason].map(([why, limits]) => `${limits.join(', ')} (${why})`)
-  return `not enforced here: ${reasons.join('; ')}`
+  const line = (most: number): string =>
+    `not enforced here: ${[...limitsByReason].map(([why, limits]) => `${limits.join(', ')} (${shorten(why, most)})`).join('; ')}`
+  const room = mostColumns - line(0).length
+  return line(Math.max(leastReason, ...fittingLength([...limitsByReason.keys()], room)))
+}
+
+/** How long each text may be so that all fit into `room`: what short ones leave is the others'. Empty when one length is as good as another. */
+function fittingLength(texts: readonly string[], room: number): number[] {
+  const [shortest, ...rest] = [...texts].sort((a, b) => a.length - b.length)
+  if (shortest === undefined) return []
+  const share = Math.floor(room / texts.length)
+  return shortest.length > share ? [share] : [shortest.length, ...fittingLength(rest, room - shortest.length)]
+}
+
+function shorten(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, Math.max(0, most - 1)).trimEnd()}…`
+}
+
+/** The same with its milliseconds to the microsecond, which is all that a clock can mean. */
+export function roundTimes<Times extends object>(times: Times): Times {
+  const round = (name: string, value: unknown): unknown => (name.endsWith('Ms') && typeof value === 'number' ? Math.round(value * 1000) / 1000 : value)
+  return Object.fromEntries(Object.entries(times).map(([name, value]) => [name, round(name, value)])) as Times
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-const byteUnits: Record<string, number> = { '': 1, b: 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 }
+const byteUnits: Record<string, number> = { b: 1, '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 }
 const durationUnits: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** '512m', '1.5g', '10kib' or a number of bytes. NaN when it is none of these. */
@@ -22,15 +22,38 @@ interface Bounds {
   readonly example: string
 }
 
-function quantity(parse: (text: string) => number, unit: string, bounds: Bounds) {
+interface Kind {
+  readonly name: string
+  /** What it counts once parsed. */
+  readonly unit: string
+  readonly units: Readonly<Record<string, number>>
+  parse(text: string): number
+}
+
+const size: Kind = { name: 'size', unit: 'bytes', units: byteUnits, parse: parseBytes }
+const duration: Kind = { name: 'duration with a unit', unit: 'milliseconds', units: durationUnits, parse: parseDuration }
+
+function quantity(kind: Kind, bounds: Bounds) {
   return z.union([z.number(), z.string()]).transform((input, context): number => {
-    const value = typeof input === 'number' ? input : parse(input)
-    if (!Number.isFinite(value)) return refuse(context, `expected a ${unit} such as '${bounds.example}', got '${String(input).slice(0, 40)}'`)
-    if (!Number.isInteger(value)) return refuse(context, `expected a whole ${unit}, got ${value}`)
-    if (value < bounds.min) return refuse(context, `must be at least ${bounds.min} (${unit}), got ${value}`)
-    if (value > bounds.max) return refuse(context, `must be at most ${bounds.max} (${unit}), got ${value}`)
+    const value = typeof input === 'number' ? input : kind.parse(input)
+    const got = typeof input === 'number' ? String(input) : `'${input.slice(0, 40)}'`
+    if (!Number.isFinite(value)) return refuse(context, `expected a ${kind.name} such as '${bounds.example}', got ${got}`)
+    if (!Number.isInteger(value)) return refuse(context, `expected a whole number of ${kind.unit}, got ${got}`)
+    if (value < bounds.min) return refuse(context, `must be at least ${inUnits(kind, bounds.min, Math.ceil)}, got ${got}`)
+    if (value > bounds.max) return refuse(context, `must be at most ${inUnits(kind, bounds.max, Math.floor)}, got ${got}`)
     return value
   })
+}
+
+/** As users write it, in the largest unit that it fills, to one decimal. */
+function inUnits(kind: Kind, value: number, round: (value: number) => number): string {
+  const [name, factor] = Object.entries(kind.units).findLast(([, each]) => value >= each) ?? Object.entries(kind.units)[0] ?? ['', 1]
+  return `${round((value / factor) * 10) / 10}${name}`
+}
+
+/** A size as users write it: 12637396992 → '11.7g', or '11.8g' when rounded up. */
+export function bytesInUnits(bytes: number, round: (value: number) => number): string {
+  return inUnits(size, bytes, round)
 }
 
 function refuse(context: z.core.$RefinementCtx, message: string): never {
@@ -40,10 +63,10 @@ function refuse(context: z.core.$RefinementCtx, message: string): never {
 
 /** A size as users write it; bytes once parsed. */
 export function bytesSchema(bounds: Bounds) {
-  return quantity(parseBytes, 'number of bytes', bounds)
+  return quantity(size, bounds)
 }
 
 /** A duration as users write it; milliseconds once parsed. */
 export function durationSchema(bounds: Bounds) {
-  return quantity(parseDuration, 'number of milliseconds', bounds)
+  return quantity(duration, bounds)
 }

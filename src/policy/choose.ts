@@ -2,6 +2,7 @@ import type { Driver, DriverLimit, Probe } from '../contract/driver.js'
 import { type ErrorCode, SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
 import type { SandboxInfo } from '../contract/platform.js'
+import { bytesInUnits } from '../contract/quantities.js'
 import { type Spec, tiers, type UserName } from '../contract/spec.js'
 
 export interface Choice {
@@ -82,8 +83,13 @@ function lackingLimits(limits: Limits, probe: Probe): string[] {
     if (!enforcement.enforced) return [`limits.${limit} cannot be enforced: ${enforcement.why}`]
     const value = limits[valueNames[limit]]
     if (enforcement.max === undefined || value <= enforcement.max) return []
-    return [`limits.${limit}: ${value} is above the ${enforcement.max} that can be enforced (${enforcement.by})`]
+    const [wanted, most] = [inWords(limit, value, Math.ceil), inWords(limit, enforcement.max, Math.floor)]
+    return [`limits.${limit}: ${wanted} is above the ${most} that can be enforced (${enforcement.by})`]
   })
+}
+
+function inWords(limit: DriverLimit, value: number, round: (value: number) => number): string {
+  return limit === 'memory' || limit === 'disk' ? bytesInUnits(value, round) : String(value)
 }
 
 function lackingUser(user: UserName, probe: Probe): string[] {

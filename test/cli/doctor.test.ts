@@ -39,10 +39,10 @@ test.skipIf(!isBwrapReady)('without bwrap it says what is in the way, how to rem
   expect(stdout).toContain('No sandbox can be made here')
 })
 
-test('the table for people names every limit, has no colours in a pipe and breaks at words within 80 columns', async () => {
+test('the table for people names every limit, has no colours in a pipe and stays within 80 columns', async () => {
   const { stdout, stderr } = await cli(['doctor'])
   expect(stderr).toBe('')
   for (const word of ['memory', 'cpus', 'disk', 'processes', 'time', 'output', 'syscalls', 'user root']) expect(stdout).toContain(`  ${word}`)
   expect(stdout).not.toContain('\u001b')
-  expect(stdout.split('\n').filter((line) => line.length > 80 && line.trimStart().includes(' '))).toEqual([])
+  expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
 })

@@ -1,7 +1,9 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { bytesInWords } from '../../src/cli/words.js'
 import { defaultLimits } from '../../src/contract/limits.js'
-import { cli } from './cli.js'
+import { cli, cliPath, fake } from './cli.js'
 
 describe('help', () => {
   test.each([
@@ -37,6 +39,21 @@ describe('help', () => {
     expect((await cli([])).stdout).toBe((await cli(['--help'])).stdout)
   })
 
+  test.each(['run', 'doctor', 'demo'])('help %s is the same as %s --help, and help help as --help', async (command) => {
+    expect(await cli(['help', command])).toMatchObject({ code: 0, stderr: '', stdout: (await cli([command, '--help'])).stdout })
+    expect(await cli(['help', 'help'])).toMatchObject({ code: 0, stderr: '', stdout: (await cli(['--help'])).stdout })
+  })
+
+  test('every flag of it is in the documentation by its long name', async () => {
+    const documentation = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8')
+    for (const command of ['run', 'doctor', 'demo']) {
+      const section = documentation.split(`\n## ${command}\n`)[1]?.split(/\n## /)[0] ?? ''
+      const flags = (await cli([command, '--help'])).stdout.match(/(?<= )--[a-z][a-z-]+(?=[ ,])/g) ?? []
+      expect(new Set(flags).size).toBeGreaterThanOrEqual(2)
+      expect(flags.filter((flag) => flag !== '--help' && !section.includes(flag))).toEqual([])
+    }
+  })
+
   test('--version prints the version and nothing else', async () => {
     expect(await cli(['--version'])).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) as unknown })
   })
@@ -45,9 +62,10 @@ describe('help', () => {
 describe('a wrong command line', () => {
   test.each([
     ['an unknown command', ['rnu'], "glovebox: unknown command 'rnu' (did you mean run?)\nhint: glovebox --help\n"],
+    ['help of an unknown command', ['help', 'rnu'], "glovebox: unknown command 'rnu' (did you mean run?)\nhint: glovebox --help\n"],
     ['an unknown flag', ['run', '--timout', '1s', '--', 'true'], "glovebox: unknown option '--timout' (did you mean --timeout?)\nhint: glovebox run --help\n"],
     ['a flag of later versions', ['run', '--allow', 'example.org', '--', 'true'], "glovebox: unknown option '--allow'\nhint: glovebox run --help\n"],
-    ['no program', ['run'], "glovebox: missing required argument 'command'\nhint: glovebox run --help\n"],
+    ['no program', ['run'], "glovebox: missing required argument 'COMMAND'\nhint: glovebox run --help\n"],
     ['no value', ['run', '-m'], "glovebox: option '-m, --memory <SIZE>' argument missing\nhint: glovebox run --help\n"],
     [
       'a variable without a value',
@@ -55,24 +73,31 @@ describe('a wrong command line', () => {
       'glovebox: --env SECRET: has no value, and nothing is taken from the host\'s environment by itself\nhint: glovebox run --env SECRET="$SECRET" -- …\n',
     ],
     ['an empty variable name', ['run', '-e', '=x', '--', 'true'], 'glovebox: --env =x: has no name\nhint: glovebox run --help\n'],
-    [
-      'a size that is none',
-      ['run', '-m', 'lots', '--', 'true'],
-      "glovebox: --memory: expected a number of bytes such as '512m', got 'lots'\nhint: glovebox run --help\n",
-    ],
-    [
-      'a negative size',
-      ['run', '--disk', '-1', '--', 'true'],
-      "glovebox: --disk: expected a number of bytes such as '100m', got '-1'\nhint: glovebox run --help\n",
-    ],
-    ['an absurd size', ['run', '-m', '999999t', '--', 'true'], /^glovebox: --memory: must be at most \d+ .*\nhint: glovebox run --help\n$/],
+    ['a size that is none', ['run', '-m', 'lots', '--', 'true'], "glovebox: --memory: expected a size such as '512m', got 'lots'\nhint: glovebox run --help\n"],
+    ['a negative size', ['run', '--disk', '-1', '--', 'true'], "glovebox: --disk: expected a size such as '100m', got '-1'\nhint: glovebox run --help\n"],
+    ['an absurd size', ['run', '-m', '999999t', '--', 'true'], "glovebox: --memory: must be at most 16t, got '999999t'\nhint: glovebox run --help\n"],
+    ['a tiny size', ['run', '-m', '1k', '--', 'true'], "glovebox: --memory: must be at least 4m, got '1k'\nhint: glovebox run --help\n"],
+    ['an endless time', ['run', '--timeout', '8d', '--', 'true'], "glovebox: --timeout: must be at most 7d, got '8d'\nhint: glovebox run --help\n"],
     [
       'a duration without a unit',
       ['run', '--timeout', '5', '--', 'true'],
-      "glovebox: --timeout: expected a number of milliseconds such as '60s', got '5'\nhint: glovebox run --help\n",
+      "glovebox: --timeout: expected a duration with a unit such as '60s', got '5'\nhint: glovebox run --help\n",
     ],
-    ['half a process', ['run', '--pids', '0.5', '--', 'true'], /^glovebox: --pids: .*\nhint: glovebox run --help\n$/],
-    ['a number that is none', ['run', '--cpus', 'NaN', '--', 'true'], /^glovebox: --cpus: .*\nhint: glovebox run --help\n$/],
+    ['half a process', ['run', '--pids', '0.5', '--', 'true'], 'glovebox: --pids: must be a whole number, got 0.5\nhint: glovebox run --help\n'],
+    ['no process', ['run', '--pids', '0', '--', 'true'], 'glovebox: --pids: must be at least 1, got 0\nhint: glovebox run --help\n'],
+    ['no processor', ['run', '--cpus', '0', '--', 'true'], 'glovebox: --cpus: must be at least 0.01, got 0\nhint: glovebox run --help\n'],
+    [
+      'a number that is none',
+      ['run', '--cpus', 'abc', '--', 'true'],
+      "glovebox: --cpus: expected a number such as '0.5', got 'abc'\nhint: glovebox run --help\n",
+    ],
+    ['an empty name', ['run', '--name', '', '--', 'true'], 'glovebox: --name: must not be empty\nhint: glovebox run --help\n'],
+    ['an endless name', ['run', '--name', 'x'.repeat(201), '--', 'true'], 'glovebox: --name: must be at most 200 characters\nhint: glovebox run --help\n'],
+    [
+      'a template that is none',
+      ['run', '--template', 'nope', '--', 'true'],
+      /^glovebox: --template: there is no 'nope'; there are .*\nhint: glovebox run --help\n$/,
+    ],
     ['a relative folder', ['run', '-w', 'here', '--', 'true'], 'glovebox: --workdir: must be an absolute path\nhint: glovebox run --help\n'],
     ['a user that is none', ['run', '-u', 'bob', '--', 'true'], "glovebox: --user: must be one of user, root, got 'bob'\nhint: glovebox run --help\n"],
     ['a tier that is none', ['run', '--min-tier', 'steel', '--', 'true'], /^glovebox: --min-tier: must be one of none, .*\nhint: glovebox run --help\n$/],
@@ -104,5 +129,39 @@ describe('a wrong command line', () => {
     const args = ['run', '--driver', 'steel', '--', 'true']
     expect((await cli(args)).stderr).not.toMatch(/^\s+at /m)
     expect((await cli(args, { env: { GLOVEBOX_DEBUG: '1' } })).stderr).toMatch(/^\s+at /m)
+  })
+
+  test('hints, help and examples name us as we were called', async () => {
+    const env = { GLOVEBOX_NAME: './glovebox' }
+    expect((await cli(['rnu'], { env })).stderr).toBe("glovebox: unknown command 'rnu' (did you mean run?)\nhint: ./glovebox --help\n")
+    const help = (await cli(['--help'], { env })).stdout
+    expect(help).toContain('Usage: ./glovebox COMMAND')
+    expect(help).toContain('\n  ./glovebox demo\n')
+    expect((await cli(['doctor'], { env })).stdout).not.toMatch(/(?<!\/)glovebox (?:demo|run|doctor)/)
+    expect((await cli(['rnu'], { env: { GLOVEBOX_NAME: 'a b\u001b[2J' } })).stderr).toContain('hint: glovebox --help\n')
+  })
+})
+
+describe('an argument that is not UTF-8', () => {
+  /** By a shell: Node itself can pass no such bytes on. */
+  const withBytes = (...flags: string[]) =>
+    spawnSync('sh', ['-c', 'bytes=$1; shift; exec "$@" "$(printf "$bytes")"', 'sh', 'x\\377y', process.execPath, cliPath, 'run', '-q', ...fake, ...flags], {
+      encoding: 'utf8',
+      input: '',
+    })
+
+  test('is refused by its number and its bytes instead of being changed', () => {
+    const { status, stdout, stderr } = withBytes('--', 'printf', '%s')
+    expect({ status, stdout }).toEqual({ status: 125, stdout: '' })
+    expect(stderr).toBe("glovebox: argument 10 is not valid UTF-8 and would not arrive as it is: 'x\\xffy'\nhint: hand the bytes over as stdin\n")
+  })
+
+  test('is refused with --json as an object', () => {
+    const { status, stdout } = withBytes('--json', '--', 'echo')
+    expect({ status, error: (JSON.parse(stdout) as { error: { code: string } }).error.code }).toEqual({ status: 125, error: 'invalid' })
+  })
+
+  test('is not confused with the character that stands for one', async () => {
+    expect(await cli(['run', '-q', ...fake, '-e', 'A=\ufffd', '--', 'printf', '%s', '', 'a\ufffd'])).toMatchObject({ code: 0, stdout: 'a\ufffd' })
   })
 })

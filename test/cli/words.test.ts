@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { exitCodeOf, signalExitCode } from '../../src/cli/exit-codes.js'
 import { escapeControls, toJsonLine } from '../../src/cli/print.js'
+import { nameFlags } from '../../src/cli/flag-names.js'
 import { parseRunFlags } from '../../src/cli/run-flags.js'
-import { bytesInWords, durationInWords, explainOutcome, explainUnenforced } from '../../src/cli/words.js'
+import { bytesInWords, durationInWords, explainOutcome, explainUnenforced, roundTimes } from '../../src/cli/words.js'
+import { wrap } from '../../src/cli/wrap.js'
 import type { Outcome } from '../../src/contract/run.js'
 
 const outcomes: readonly (readonly [Outcome, number, string | undefined])[] = [
@@ -59,6 +61,7 @@ test.each([
   [1536, '1.5 KiB'],
   [10 * 2 ** 20, '10 MiB'],
   [3 * 2 ** 30, '3 GiB'],
+  [12_637_396_992, '11.7 GiB'],
 ])('%i bytes are %s', (bytes, words) => {
   expect(bytesInWords(bytes)).toBe(words)
 })
@@ -82,6 +85,47 @@ test('limits that are not enforced are one line, and none when all are', () => {
       { limit: 'disk', why: 'no tmpfs' },
     ]),
   ).toBe('not enforced here: memory, cpus (no cgroup); disk (no tmpfs)')
+})
+
+test('reasons that are too long for one line are cut, the longest first, and none is left out', () => {
+  const line = explainUnenforced([
+    { limit: 'memory', why: `${'m'.repeat(90)} end` },
+    { limit: 'cpus', why: 'no cgroup' },
+    { limit: 'processes', why: `${'p'.repeat(190)} end` },
+  ])
+  expect(line).toMatch(/^not enforced here: memory \(m{30,}…\); cpus \(no cgroup\); processes \(p{30,}…\)$/)
+  expect(line?.length).toBeLessThanOrEqual(150)
+  expect(line?.length).toBeGreaterThan(140)
+})
+
+test('times are told to the microsecond, and everything else as it is', () => {
+  expect(roundTimes({ wallMs: 12.345678901, cpuUserMs: 3, outputBytes: 7, name: 'x' })).toEqual({ wallMs: 12.346, cpuUserMs: 3, outputBytes: 7, name: 'x' })
+})
+
+test('text is wrapped at words, and a word longer than a line is cut, colours apart', () => {
+  const long = 'x'.repeat(200)
+  const lines = wrap(`\u001b[32menforced\u001b[39m by ${long} and more`, 16).split('\n')
+  expect(lines.slice(1).every((line) => line.startsWith(' '.repeat(16)) && line.length <= 80)).toBe(true)
+  expect(lines.map((line) => line.trim()).join('')).toBe(`\u001b[32menforced\u001b[39m by${long} and more`)
+  expect(wrap('short enough', 16)).toBe('short enough')
+})
+
+test.each([
+  ['cwd: /x does not exist', '--workdir: /x does not exist'],
+  ["template: there is no 'x'", "--template: there is no 'x'"],
+  [
+    'driver bwrap: limits.disk: 2g is above the 1g; limits.processes cannot be enforced: no cgroup',
+    'driver bwrap: --disk: 2g is above the 1g; --pids cannot be enforced: no cgroup',
+  ],
+  ["driver x: is of tier 'none', and the least accepted (minTier) is 'vm'", "driver x: is of tier 'none', and the least accepted (--min-tier) is 'vm'"],
+  ["user: 'root' is not available: only root can", "--user: 'root' is not available: only root can"],
+  ['env.A: has 200000 bytes', '--env A: has 200000 bytes'],
+  ['command[3]: has 200000 bytes', 'argument 3 of COMMAND: has 200000 bytes'],
+  ['command[0]: has 200000 bytes', 'COMMAND: has 200000 bytes'],
+  ['--workdir: /limits.disk does not exist', '--workdir: /limits.disk does not exist'],
+  ['--env name=cwd: has no name', '--env name=cwd: has no name'],
+])('%j names the flags', (message, named) => {
+  expect(nameFlags(message)).toBe(named)
 })
 
 describe('flags become', () => {

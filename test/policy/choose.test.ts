@@ -113,7 +113,7 @@ describe('limits', () => {
   test('that are stated and above what can be enforced are refused with the largest that can be', () => {
     const small = probeOf({ limits: { ...probeOf().limits, disk: { enforced: true, by: 'tmpfs', max: 1000_000 } } })
     const error = refusal({ limits: { disk: 2_000_000 } }, [small])
-    expect([error.code, error.message]).toEqual(['unsupported', 'driver bwrap: limits.disk: 2000000 is above the 1000000 that can be enforced (tmpfs)'])
+    expect([error.code, error.message]).toEqual(['unsupported', 'driver bwrap: limits.disk: 2m is above the 976.5k that can be enforced (tmpfs)'])
     const { limits } = chooseDriver(parseSpec({}), [small])
     expect([limits.diskBytes, limits.stated]).toEqual([1_000_000, []])
   })

@@ -37,7 +37,7 @@ describe('a spec', () => {
     [{ memroy: 1 }, 'memroy: is not a known field'],
     [{ limits: { ram: 1, memory: '1g' } }, 'limits.ram: is not a known field'],
     [{ limits: { cpus: 'two' } }, 'limits.cpus: expected number, got string'],
-    [{ limits: { memory: -1 } }, 'limits.memory: must be at least 4194304 (number of bytes), got -1'],
+    [{ limits: { memory: -1 } }, 'limits.memory: must be at least 4m, got -1'],
     [{ env: { 'A=B': 'x' } }, 'env.A=B: a variable name must not contain = or a NUL character'],
     [{ env: { A: 'a\0' } }, 'env.A: must not contain a NUL character'],
     [{ cwd: 'tmp' }, 'cwd: must be an absolute path'],

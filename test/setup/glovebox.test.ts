@@ -46,6 +46,11 @@ describe('./glovebox', () => {
     expect(glovebox(['run', '--', 'a b', '', '$HOME', '*'])).toEqual(started('run', '--', 'a b', '', '$HOME', '*'))
   })
 
+  it('tells the CLI how it was called, for its hints', () => {
+    write('dist/cli/main.js', 'console.log(process.env.GLOVEBOX_NAME)\n')
+    expect(glovebox([])).toEqual({ code: 0, stdout: `${join(clone, 'glovebox')}\n`, stderr: '' })
+  })
+
   it('can be a link elsewhere', () => {
     symlinkSync('glovebox', join(clone, 'first'))
     symlinkSync(join(clone, 'first'), join(clone, 'second'))

@@ -5,10 +5,10 @@ import { type DemoStep, demoSteps, type Observed, type Verdict } from '../demo-s
 import { exitCodes } from '../exit-codes.js'
 import { watchInterrupts } from '../interrupts.js'
 import { spawnPlainly } from '../plain-spawn.js'
-import { type Colors, colorsFor, escapeControls, printJson } from '../print.js'
+import { type Colors, colorsFor, escapeControls, ownName, printJson } from '../print.js'
 import { parseRunFlags, type RunFlags } from '../run-flags.js'
-import { captureOutput } from '../streams.js'
-import { durationInWords } from '../words.js'
+import { captureOutput, writeOut } from '../streams.js'
+import { durationInWords, roundTimes } from '../words.js'
 
 /** The PATH that programs have inside a cell: beside it, a plain spawn has to find the very same ones. */
 const cellPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -42,18 +42,28 @@ export async function demo(flags: DemoFlags): Promise<number> {
   const ground = { platform, stage, flags, signal: interrupts.signal }
   const colors = colorsFor(process.stdout)
   const { driver, tier, unenforced } = await firstSandbox(ground)
-  if (!flags.json) process.stdout.write(renderHead({ driver, tier, unenforced }, colors))
+  if (!flags.json) await writeOut(renderHead({ driver, tier, unenforced }, colors))
   const reports: StepReport[] = []
   for (const step of demoSteps) {
-    if (!flags.json && process.stdout.isTTY) process.stdout.write(colors.dim(`  … ${step.title}`))
-    const report = await perform(step, ground)
+    const report = await performVisibly(step, ground)
     reports.push(report)
-    if (!flags.json) process.stdout.write(`${process.stdout.isTTY ? '\r\u001b[K' : ''}${renderStep(report, colors)}`)
+    if (!flags.json) await writeOut(renderStep(report, colors))
   }
   const failed = reports.filter((report) => report.result === 'failed')
-  if (flags.json) printJson({ driver, tier, unenforced, ok: failed.length === 0, steps: reports })
-  else process.stdout.write(renderSummary(reports, colors))
+  if (flags.json) await printJson({ driver, tier, unenforced, ok: failed.length === 0, steps: reports.map((report) => roundTimes(report)) })
+  else await writeOut(renderSummary(reports, colors))
   return failed.length === 0 ? exitCodes.ok : refusalMissing
+}
+
+/** Says on a terminal what is being waited for, and takes it away again however that ends. */
+async function performVisibly(step: DemoStep, ground: Ground): Promise<StepReport> {
+  if (ground.flags.json || !process.stdout.isTTY) return perform(step, ground)
+  await writeOut(colorsFor(process.stdout).dim(`  … ${step.title}`))
+  try {
+    return await perform(step, ground)
+  } finally {
+    await writeOut('\r\u001b[K')
+  }
 }
 
 /** Learns which driver is chosen, and takes the engine's first-time costs out of the first step. */
@@ -124,7 +134,7 @@ function renderSummary(reports: readonly StepReport[], colors: Colors): string {
   const notRun = count('not-run') === 0 ? '' : `, ${count('not-run')} not run`
   const failed = count('failed')
   if (failed > 0) return `\n${colors.red(`${failed} of ${reports.length} did not go as they should${notRun}.`)}\n`
-  return `\n${count('ok')} of ${reports.length} went as they should${notRun}. Now yours: glovebox run -- python3 -c 'print(6*7)'\n`
+  return `\n${count('ok')} of ${reports.length} went as they should${notRun}. Now yours: ${ownName()} run -- python3 -c 'print(6*7)'\n`
 }
 
 function median(values: readonly number[]): number {

@@ -3,8 +3,10 @@ import { createPlatform } from '../../compose.js'
 import type { Enforcement, Probe } from '../../contract/driver.js'
 import { exitCodes } from '../exit-codes.js'
 import { watchInterrupts } from '../interrupts.js'
-import { type Colors, colorsFor, escapeControls, printJson } from '../print.js'
+import { asTyped, type Colors, colorsFor, escapeControls, ownName, printJson } from '../print.js'
+import { writeOut } from '../streams.js'
 import { bytesInWords } from '../words.js'
+import { wrap } from '../wrap.js'
 
 interface DoctorOptions {
   readonly json: boolean
@@ -18,19 +20,19 @@ export async function doctor(options: DoctorOptions): Promise<number> {
   const drivers = await platform.probe({ signal: interrupts.signal })
   const ready = isReady(drivers)
   const host = { system: `${type()} ${release()} ${arch()}`, node: process.versions.node, uid: process.getuid?.() ?? null }
-  if (options.json) printJson({ version: options.version, host, ready, drivers })
+  if (options.json) await printJson({ version: options.version, host, ready, drivers })
   else {
     const colors = colorsFor(process.stdout)
     const who = host.uid === 0 ? 'root' : `user ${host.uid}`
     const sections = drivers.map((probe) => describeDriver(probe, colors))
     const head = `${colors.bold(`glovebox ${options.version}`)}  ${host.system}, Node ${host.node}, as ${who}`
-    process.stdout.write(`${[head, ...sections, verdict(drivers, colors)].join('\n\n')}\n`)
+    await writeOut(`${[wrap(head, 2), ...sections, verdict(drivers, colors)].join('\n\n')}\n`)
   }
   return ready ? exitCodes.ok : exitCodes.failure
 }
 
 function verdict(drivers: readonly Probe[], colors: Colors): string {
-  if (isReady(drivers)) return `${colors.green('✓')} Sandboxes can be made here.  Try: glovebox demo`
+  if (isReady(drivers)) return `${colors.green('✓')} Sandboxes can be made here.  Try: ${ownName()} demo`
   const way = drivers.length === 0 ? `there is no driver for ${type()} yet; Linux is needed` : 'an obstacle above is in the way'
   return `${colors.red('✗')} No sandbox can be made here: ${way}.`
 }
@@ -54,7 +56,7 @@ function describeDriver(probe: Probe, colors: Colors): string {
 function describeObstacles(probe: Probe, colors: Colors): string[] {
   return probe.obstacles.flatMap(({ what, why, hint }) => [
     `  ${colors.red('✗')} ${wrap(escapeControls(`${what}: ${why}`), 4)}`,
-    `    ${colors.cyan('hint:')} ${escapeControls(hint)}`,
+    `    ${wrap(`${colors.cyan('hint:')} ${escapeControls(asTyped(hint))}`, 4)}`,
   ])
 }
 
@@ -75,22 +77,4 @@ const labelWidth = 14
 function row(label: string, text: string, colors?: Colors): string {
   const padded = escapeControls(label).padEnd(labelWidth - 2)
   return `  ${colors ? colors.dim(padded) : padded}  ${wrap(text, labelWidth + 2)}`
-}
-
-/** Breaks at words so that a terminal of 80 columns shows no torn line; what follows is indented below the first. */
-function wrap(text: string, indent: number): string {
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    if (line !== '' && printedLength(`${line} ${word}`) > 79 - indent) {
-      lines.push(line)
-      line = word
-    } else line = line === '' ? word : `${line} ${word}`
-  }
-  return [...lines, line].join(`\n${' '.repeat(indent)}`)
-}
-
-function printedLength(text: string): number {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours take no room on the screen
-  return text.replace(/\u001b\[\d+m/g, '').length
 }
