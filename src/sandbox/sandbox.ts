@@ -40,36 +40,29 @@ export class Sandbox implements AsyncDisposable {
   }
 
   static async create(options: CreateOptions = {}): Promise<Sandbox> {
-    const place = this.#place(options, 'spec')
+    const place = platformOf(options, 'spec') ?? this.defaultPlatform()
     const { platform: _, signal, ...spec } = options
     return new this(place, await place.create(spec, callOptions(signal)))
   }
 
   /** A handle on a sandbox that exists. */
   static async connect(id: string, options: PlatformOptions = {}): Promise<Sandbox> {
-    const place = this.#place(options, 'options')
+    const place = platformOf(options) ?? this.defaultPlatform()
     return new this(place, await place.info(id, callOptions(options.signal)))
   }
 
   static list(filter?: SandboxFilter, options: PlatformOptions = {}): AsyncIterable<SandboxInfo> {
-    return this.#place(options, 'options').list(filter, callOptions(options.signal))
+    return (platformOf(options) ?? this.defaultPlatform()).list(filter, callOptions(options.signal))
   }
 
   /** Closes all that match, without a filter all there are, and tells how many. */
   static async closeAll(filter?: SandboxFilter, options: Pick<PlatformOptions, 'platform'> = {}): Promise<number> {
-    return this.#place(options, 'options').closeAll(filter)
+    return (platformOf(options) ?? this.defaultPlatform()).closeAll(filter)
   }
 
   /** The room that knows of drivers overrides this; here none is known. */
   protected static defaultPlatform(): Platform {
     throw new SandboxError('invalid', 'platform: must be given here')
-  }
-
-  static #place(options: PlatformOptions, field: string): Platform {
-    const { platform } = checkCallOptions(options, field)
-    if (platform === undefined) return this.defaultPlatform()
-    if (isPlatform(platform)) return platform
-    throw new SandboxError('invalid', `platform: expected a platform, such as createPlatform() makes, got ${kindOf(platform)}`)
   }
 
   /**
@@ -112,6 +105,13 @@ export class Sandbox implements AsyncDisposable {
 }
 
 const platformMethods = ['create', 'info', 'list', 'start', 'close', 'closeAll'] as const
+
+/** Undefined when none was given; what is no platform is refused. */
+function platformOf(options: PlatformOptions, field?: string): Platform | undefined {
+  const { platform } = checkCallOptions(options, field)
+  if (platform === undefined || isPlatform(platform)) return platform
+  throw new SandboxError('invalid', `platform: expected a platform, such as createPlatform() makes, got ${kindOf(platform)}`)
+}
 
 function isPlatform(value: Partial<Platform> | null): boolean {
   return typeof value === 'object' && value !== null && platformMethods.every((name) => typeof value[name] === 'function')

@@ -3,10 +3,12 @@ import {
   appendFileSync,
   chmodSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -35,9 +37,14 @@ function build(cache = join(place, 'cache')): Promise<string> {
   return buildEtc({ source: join(place, 'source'), cache, shell: '/bin/sh' })
 }
 
+/** Every path with its mode, and what is in it or where it leads. */
 function contentOf(tree: string): unknown {
-  const paths = readdirSync(tree, { recursive: true, withFileTypes: true })
-  return paths.map((entry) => [join(entry.parentPath, entry.name), entry.isFile() ? readFileSync(join(entry.parentPath, entry.name), 'utf8') : '']).sort()
+  const paths = readdirSync(tree, { recursive: true, encoding: 'utf8' }).sort()
+  return paths.map((path) => {
+    const status = lstatSync(join(tree, path))
+    const inside = status.isFile() ? readFileSync(join(tree, path), 'utf8') : status.isSymbolicLink() ? readlinkSync(join(tree, path)) : undefined
+    return [path, status.mode, inside]
+  })
 }
 
 test('a tree that is as it was left is used again, not built again', async () => {
