@@ -72,6 +72,7 @@ void arguments_parse(struct arguments *arguments, char **argv)
     const char *option = reader.option = *reader.next++;
     if (!strcmp(option, "--disk")) add_disk(arguments, &reader);
     else if (!strcmp(option, "--writable")) add_writable(arguments, &reader);
+    else if (!strcmp(option, "--veil")) add_path(&arguments->veils, value(&reader));
     else if (!strcmp(option, "--pts")) arguments->pts = true;
     else if (!strcmp(option, "--mask")) add_path(&arguments->masks, value(&reader));
     else if (!strcmp(option, "--readonly")) add_path(&arguments->readonlys, value(&reader));

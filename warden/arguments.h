@@ -27,7 +27,7 @@ struct arguments {
   struct writable writables[ARGUMENTS_PATHS_MOST];
   size_t writable_count;
   bool pts;
-  struct paths masks, readonlys, detaches;
+  struct paths veils, masks, readonlys, detaches;
   int joins[WARDEN_JOINS_MOST];
   size_t join_count;
   bool subreaper;

@@ -5,6 +5,7 @@
  *   --join PATH                    a cgroup.procs to enter first; may be repeated
  *   --open FD PATH                 opened write-only for PROGRAM at this number; may be repeated
  *   --stage NAME SOURCE            bound to /tmp/NAME in a private mount namespace; may be repeated
+ *   --veil NAME SOURCE             the same with inodes of its own: a folder is overlaid there, read-only and without mounts below it
  *   --devices                      a /tmp/dev with the plain character devices, in that namespace
  *   --map BASE COUNT INFO BLOCK    id maps `0 BASE COUNT` for bwrap's child; --info-fd and --userns-block-fd are INFO and BLOCK
  *   --drop ID                      run PROGRAM with this uid and gid and no groups
@@ -47,14 +48,14 @@ static size_t next_index(size_t *count, size_t most, const char *option)
     return (*count)++;
 }
 
-static void add_stage(struct options *options, char **values)
+static void add_stage(struct options *options, const char *option, char **values)
 {
-    struct stage_request request = { .name = values[0], .source = values[1] };
+    struct stage_request request = { .veil = strcmp(option, "--veil") == 0, .name = values[0], .source = values[1] };
     if (request.name[0] == '\0' || request.name[0] == '.' || strchr(request.name, '/') != NULL || strcmp(request.name, "dev") == 0) {
         errno = EINVAL;
         fail("stage", request.name);
     }
-    options->stage[next_index(&options->stages, MOST_STAGES, "--stage")] = request;
+    options->stage[next_index(&options->stages, MOST_STAGES, option)] = request;
 }
 
 static void set_map(struct options *options, char **values)
@@ -86,8 +87,8 @@ static int take_option(struct options *options, const char *name, char **values,
         options->open[next_index(&options->opens, MOST_OPENS, name)] = request;
         return 2;
     }
-    if (strcmp(name, "--stage") == 0)
-        return add_stage(options, values), 2;
+    if (strcmp(name, "--stage") == 0 || strcmp(name, "--veil") == 0)
+        return add_stage(options, name, values), 2;
     if (strcmp(name, "--map") == 0 && left >= 4)
         return set_map(options, values), 4;
     return -1;

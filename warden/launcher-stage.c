@@ -1,7 +1,10 @@
 /*
  * bwrap runs under an id that owns nothing and so cannot bind what lies below a 0700 folder. Here, still privileged, each
- * source is bound to a name below /tmp of a private mount namespace, where any id can reach it. Sources are opened before /tmp
+ * source is put at a name below /tmp of a private mount namespace, where any id can reach it. Sources are opened before /tmp
  * is covered, so one may lie below /tmp itself.
+ *
+ * A bind has the host's own inodes, and with them a guest could watch what the host opens and hold its locks; the inodes of
+ * an overlay belong to one cell alone.
  */
 #include "launcher.h"
 
@@ -14,6 +17,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+/* No stage can have a name that begins with a dot. */
+#define EMPTY_FOLDER "/tmp/.empty"
+
 static void own_mount_namespace(void)
 {
     if (unshare(CLONE_NEWNS) != 0)
@@ -22,12 +28,17 @@ static void own_mount_namespace(void)
         fail("make private", "/");
 }
 
-static void make_mount_point(int source, const char *path)
+static bool is_folder(int source, const char *path)
 {
     struct stat status;
     if (fstat(source, &status) != 0)
         fail("inspect", path);
-    if (S_ISDIR(status.st_mode)) {
+    return S_ISDIR(status.st_mode);
+}
+
+static void make_mount_point(bool folder, const char *path)
+{
+    if (folder) {
         if (mkdir(path, 0755) != 0)
             fail("create", path);
         return;
@@ -38,7 +49,17 @@ static void make_mount_point(int source, const char *path)
     close(fd);
 }
 
-static void bind_source(int source, const struct stage_request *stage)
+/* By descriptor, because the options give a meaning to some characters that a path may have. */
+static void overlay_source(int source, const struct stage_request *stage, const char *to)
+{
+    char options[128];
+    /* Without a layer to write to the kernel wants two to read from. */
+    snprintf(options, sizeof options, "lowerdir=/proc/self/fd/%d:%s", source, EMPTY_FOLDER);
+    if (mount("overlay", to, "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV, options) != 0)
+        fail("veil", stage->source);
+}
+
+static void place_source(int source, const struct stage_request *stage)
 {
     char from[64];
     char to[256];
@@ -47,8 +68,11 @@ static void bind_source(int source, const struct stage_request *stage)
         errno = ENAMETOOLONG;
         fail("stage", stage->name);
     }
-    make_mount_point(source, to);
-    if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) != 0)
+    bool folder = is_folder(source, stage->source);
+    make_mount_point(folder, to);
+    if (folder && stage->veil)
+        overlay_source(source, stage, to);
+    else if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) != 0)
         fail("bind", stage->source);
     close(source);
 }
@@ -111,10 +135,12 @@ void stage_sources(const struct options *options)
             fail("open", options->stage[i].source);
         sources[i] = move_own(fd);
     }
-    if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k,nr_inodes=128") != 0)
+    if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k,nr_inodes=512") != 0)
         fail("mount", "/tmp");
+    if (mkdir(EMPTY_FOLDER, 0755) != 0)
+        fail("create", EMPTY_FOLDER);
     for (size_t i = 0; i < options->stages; i++)
-        bind_source(sources[i], &options->stage[i]);
+        place_source(sources[i], &options->stage[i]);
     if (options->devices)
         make_devices();
 }

@@ -13,7 +13,7 @@ enum {
     FIRST_OWN_FD = 64,
     MOST_JOINS = 16,
     MOST_OPENS = 16,
-    MOST_STAGES = 64,
+    MOST_STAGES = 256,
 };
 
 struct open_request {
@@ -22,6 +22,7 @@ struct open_request {
 };
 
 struct stage_request {
+    bool veil;
     const char *name;
     const char *source;
 };
@@ -58,7 +59,7 @@ int move_own(int fd);
 void place_descriptor(int fd, int wanted);
 
 void join_cgroups(const struct options *options);
-/* Binds every staged source below /tmp of a mount namespace of its own. */
+/* Puts every staged source below /tmp of a mount namespace of its own. */
 void stage_sources(const struct options *options);
 /* Forks the process that writes the id maps of bwrap's child once it exists. */
 void fork_mapper(const struct options *options);

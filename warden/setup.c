@@ -20,6 +20,26 @@
 
 enum { CLONE_TREE = 1, FROM_EMPTY_PATH = 4 };
 
+/*
+ * Inodes are shared by whoever can open them: with the host's own a guest could watch what the host opens, and hold its locks. Those of an
+ * overlay belong to this cell alone. Without a layer to write to the kernel wants two to read from, so the second is empty.
+ */
+static void veil(const char *path)
+{
+  static const char empty[] = "/run";
+  char options[64];
+  int folder = open(path, O_PATH | O_CLOEXEC);
+  if (folder < 0) die("open", path);
+  struct stat entry;
+  if (fstat(folder, &entry) < 0) die("look at", path);
+  if (S_ISDIR(entry.st_mode)) {
+    /* By descriptor, because the options give a meaning to some characters that a path may have. */
+    snprintf(options, sizeof options, "lowerdir=/proc/self/fd/%d:%s", folder, empty);
+    if (mount("overlay", path, "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV, options) < 0) die("veil", path);
+  }
+  close(folder);
+}
+
 static int clone_folder(int disk, const struct writable *writable, int index)
 {
   char name[16];
@@ -85,7 +105,7 @@ static unsigned long flags_of(const char *path)
   return flags;
 }
 
-/* A path that is no mount of its own is bound onto itself first, with the masks beneath it, so that it alone becomes read-only. */
+/* A path that is no mount of its own is bound onto itself first, with the mounts beneath it, so that it alone becomes read-only. */
 static void make_readonly(const char *path)
 {
   struct stat entry;
@@ -95,12 +115,21 @@ static void make_readonly(const char *path)
   if (errno != EINVAL || mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0 || mount(NULL, path, NULL, flags, NULL) < 0) die("make read-only", path);
 }
 
+/* Until a program has become another it is the warden's file that /proc/self/exe leads to, mounted anywhere or not: nobody may start that again. */
+static void detach(const char *path)
+{
+  const unsigned long closed = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  if (mount(NULL, path, NULL, MS_BIND | MS_REMOUNT | closed | flags_of(path), NULL) < 0) die("close", path);
+  if (umount2(path, MNT_DETACH) < 0) die("detach", path);
+}
+
 void setup_mounts(const struct arguments *arguments)
 {
+  for (size_t i = 0; i < arguments->veils.count; i++) veil(arguments->veils.list[i]);
   mount_disk(arguments);
-  if (arguments->pts && mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620") < 0) die("mount devpts at", "/dev/pts");
-  for (size_t i = 0; i < arguments->masks.count; i++) mask(arguments->masks.list[i]);
+  if (arguments->pts && mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,max=64") < 0) die("mount devpts at", "/dev/pts");
   for (size_t i = 0; i < arguments->readonlys.count; i++) make_readonly(arguments->readonlys.list[i]);
-  for (size_t i = 0; i < arguments->detaches.count; i++)
-    if (umount2(arguments->detaches.list[i], MNT_DETACH) < 0) die("detach", arguments->detaches.list[i]);
+  /* Last, so that a mask is as read-only as the /dev/null that it is made of. */
+  for (size_t i = 0; i < arguments->masks.count; i++) mask(arguments->masks.list[i]);
+  for (size_t i = 0; i < arguments->detaches.count; i++) detach(arguments->detaches.list[i]);
 }

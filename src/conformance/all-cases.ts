@@ -3,6 +3,7 @@ import { bytesCases } from './cases/bytes.js'
 import { concurrencyCases } from './cases/concurrency.js'
 import { endingCases } from './cases/endings.js'
 import { fileIsolationCases } from './cases/isolation-files.js'
+import { inodeIsolationCases } from './cases/isolation-inodes.js'
 import { kernelIsolationCases } from './cases/isolation-kernel.js'
 import { networkIsolationCases } from './cases/isolation-network.js'
 import { processIsolationCases } from './cases/isolation-processes.js'
@@ -24,6 +25,7 @@ export const allCases: readonly Case[] = [
   ...cellLimitCases,
   ...concurrencyCases,
   ...fileIsolationCases,
+  ...inodeIsolationCases,
   ...networkIsolationCases,
   ...processIsolationCases,
   ...kernelIsolationCases,

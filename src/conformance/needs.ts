@@ -9,6 +9,8 @@ export function lackOf(need: Need, subject: Subject): string | undefined {
       return subject.depth === 'driver' ? 'the engine keeps this promise, not a driver' : undefined
     case 'isolates':
       return probe.isolates ? undefined : `${probe.driver} says that it does not isolate`
+    case 'own-inodes':
+      return probe.facts['shared files'] === undefined ? undefined : `${probe.driver} says that cells share files: ${probe.facts['shared files']}`
     case 'filters-syscalls':
       return probe.filtersSyscalls ? undefined : `${probe.driver} says that it does not filter system calls`
     case 'user:root':

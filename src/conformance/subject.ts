@@ -68,6 +68,8 @@ export interface HostView {
   /** The host's own namespaces by kind (`pid`, `net`, …), as the kernel names them. */
   readonly namespaces: Readonly<Record<string, string>>
   snapshot(): Promise<HostSnapshot>
+  /** Opens and reads a file of the host's, as any of its programs would. */
+  readFile(path: string): Promise<void>
 }
 
 /** What a closed sandbox may leave none of. Each list holds one line per thing, the same line every time it is looked at. */
@@ -112,7 +114,7 @@ export interface Listener {
 }
 
 /** A condition that `probe()` or the depth decides; a case whose needs are not met is skipped with the reason. */
-export type Need = 'engine' | 'isolates' | 'filters-syscalls' | 'user:root' | 'no-user:root' | `limit:${DriverLimit}` | `no-limit:${DriverLimit}`
+export type Need = 'engine' | 'isolates' | 'own-inodes' | 'filters-syscalls' | 'user:root' | 'no-user:root' | `limit:${DriverLimit}` | `no-limit:${DriverLimit}`
 
 export interface Case {
   /** `group/what`, never changed once published. */

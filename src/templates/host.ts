@@ -1,10 +1,11 @@
 import { lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import type { TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import { installCommand } from '../sys/install-command.js'
 import { cachePlace } from '../sys/places.js'
 import { buildEtc } from './etc.js'
+import { mountsBelow } from './mounts-below.js'
 
 export interface Templates {
   /** Throws 'invalid' for a name that there is not, 'unsupported' when the host lacks what the template is for. */
@@ -45,7 +46,7 @@ export function createHostTemplates(options: HostTemplatesOptions = {}): Templat
       const known = await built?.catch(() => undefined)
       if (known === undefined || !(await isThere(known.etc))) built = buildRoot(host, options.cache)
       const { root } = await (built as Promise<BuiltRoot>)
-      return { name, ...root }
+      return { name, ...root, binds: await withMountsBelow(root.binds) }
     },
   }
 }
@@ -86,6 +87,14 @@ async function buildRoot(host: string, cache: string | undefined): Promise<Built
   const etc = await buildEtc({ source: join(host, 'etc'), cache: place, shell })
   binds.push({ source: etc, target: '/etc' })
   return { etc, root: { binds, symlinks, shell, env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' } } }
+}
+
+/** Looked for each time, because mounts come and go. */
+async function withMountsBelow(binds: TemplateRoot['binds']): Promise<TemplateRoot['binds']> {
+  const found = await Promise.all(
+    binds.map(async ({ source, target }) => (await mountsBelow(source)).map((path) => ({ source: path, target: join(target, relative(source, path)) }))),
+  )
+  return binds.flatMap((bind, index) => [bind, ...(found[index] ?? [])])
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
 import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -28,6 +29,7 @@ export async function createHostView(options: HostViewOptions): Promise<PlantedH
     canaries: planted.canaries,
     namespaces: Object.fromEntries(namespaceKinds.map((kind) => [kind, readlinkSync(`/proc/self/ns/${kind}`)])),
     snapshot: () => Promise.resolve(takeSnapshot(options, planted.canaries.process.pid)),
+    readFile: async (path) => void (await readFile(path)),
     [Symbol.asyncDispose]: planted.remove,
   }
 }

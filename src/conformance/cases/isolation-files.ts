@@ -57,7 +57,22 @@ const secrets = [
   '/sys/kernel/security',
   '/sys/devices/virtual/powercap',
   '/proc/acpi',
+  '/proc/bus',
+  '/proc/cmdline',
+  '/proc/config.gz',
+  '/proc/diskstats',
+  '/proc/iomem',
+  '/proc/ioports',
+  '/proc/kpagecgroup',
+  '/proc/kpagecount',
+  '/proc/kpageflags',
+  '/proc/modules',
+  '/proc/slabinfo',
+  '/proc/vmallocinfo',
 ]
+
+/** What programs ask for to find out how much there is to work with. */
+const publicFiles = ['/proc/cpuinfo', '/proc/loadavg', '/proc/meminfo', '/proc/stat', '/proc/uptime']
 
 const hostAttacks: readonly Attack[] = [
   {
@@ -135,7 +150,7 @@ const hostAttacks: readonly Attack[] = [
     tries: Object.fromEntries(
       secrets.map((path) => [path, `found(os.listdir(${literal(path)}) if os.path.isdir(${literal(path)}) else read(${literal(path)}, 8))`]),
     ),
-    controls: { '/proc/meminfo': "found(read('/proc/meminfo'))" },
+    controls: Object.fromEntries(publicFiles.map((path) => [path, `found(read(${literal(path)}))`])),
   },
   {
     id: 'devices',
@@ -155,6 +170,20 @@ const hostAttacks: readonly Attack[] = [
       urandom: "read('/dev/urandom', 4)",
       'a terminal': '[os.close(end) for end in os.openpty()]',
     },
+  },
+  {
+    id: 'device-times',
+    name: "the times of devices and of what is masked by one cannot be changed: they may be the host's",
+    errors: ['EROFS'],
+    tries: Object.fromEntries(['/dev/null', '/dev/zero', '/dev/full', '/dev/tty', '/proc/keys'].map((path) => [path, `os.utime(${literal(path)})`])),
+    controls: { 'writing to one': "put('/dev/null', b'x')", 'the times of a file': "[open('own', 'w').close(), os.utime('own')]" },
+  },
+  {
+    id: 'many-terminals',
+    name: 'a cell cannot take all the terminals of the machine',
+    errors: ['ENOSPC'],
+    tries: { 'two hundred': '[os.openpty() for _ in range(200)]' },
+    controls: { 'one after the other': '[[os.close(end) for end in os.openpty()] for _ in range(200)]', 'twenty at once': '[os.openpty() for _ in range(20)]' },
   },
 ]
 

@@ -24,6 +24,8 @@ export interface CellPlan {
   /** The process whose death ends the cell. */
   readonly ownerPid: number
   readonly cgroups?: CellCgroups
+  /** Folders of the host whose inodes the cell shares, because the kernel would not veil them. */
+  readonly unveilable?: ReadonlySet<string>
 }
 
 export const workdir = '/workspace'
@@ -40,6 +42,7 @@ const blockFd = 4
 const firstJoinFd = 10
 
 const devices = ['null', 'zero', 'full', 'random', 'urandom', 'tty']
+const hostDevices = devices.map((name) => `/dev/${name}`)
 const deviceLinks: readonly (readonly [string, string])[] = [
   ['/proc/self/fd', '/dev/fd'],
   ['/proc/self/fd/0', '/dev/stdin'],
@@ -52,18 +55,30 @@ const deviceLinks: readonly (readonly [string, string])[] = [
 const masked = [
   '/proc/acpi',
   '/proc/asound',
+  '/proc/bus',
+  '/proc/cmdline',
+  '/proc/config.gz',
+  '/proc/diskstats',
   '/proc/interrupts',
+  '/proc/iomem',
+  '/proc/ioports',
   '/proc/kallsyms',
   '/proc/kcore',
   '/proc/key-users',
   '/proc/keys',
+  '/proc/kpagecgroup',
+  '/proc/kpagecount',
+  '/proc/kpageflags',
   '/proc/latency_stats',
+  '/proc/modules',
   '/proc/sched_debug',
   '/proc/scsi',
+  '/proc/slabinfo',
   '/proc/timer_list',
   '/proc/timer_stats',
+  '/proc/vmallocinfo',
 ]
-const readOnly = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger', '/dev', '/']
+const readOnly = ['/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger', '/dev', '/']
 
 /** The one command that builds a cell: launcher, bwrap and warden, each with its arguments. */
 export function cellArgv(plan: CellPlan): [string, ...string[]] {
@@ -78,14 +93,14 @@ export function guestUsers(ids: CellIds): GuestUser[] {
   return [user, { name: 'root', uid: 0, gid: 0, home: '/root', capabilities: capabilityMask(rootCapabilities) }]
 }
 
-function launcherArguments({ spec, ids, ownerPid, programs, cgroups }: CellPlan): string[] {
+function launcherArguments({ spec, ids, ownerPid, programs, cgroups, unveilable }: CellPlan): string[] {
   const joins = (cgroups?.joins ?? []).flatMap((path) => ['--join', path])
   const opens = (cgroups?.guestJoins ?? []).flatMap((path, index) => ['--open', `${firstJoinFd + index}`, path])
   const common = ['--parent', `${ownerPid}`, ...joins, ...opens]
   if (ids.kind === 'single') return common
   return [
     ...common,
-    ...spec.root.binds.flatMap(({ source }, index) => ['--stage', stageName(index), source]),
+    ...spec.root.binds.flatMap(({ source }, index) => [unveilable?.has(source) ? '--stage' : '--veil', stageName(index), source]),
     ...['--stage', 'warden', programs.warden],
     '--devices',
     ...['--map', `${ids.base}`, `${ids.size}`, `${infoFd}`, `${blockFd}`],
@@ -119,22 +134,33 @@ function addCapability(name: Capability): string[] {
 function ownDevices(): string[] {
   return [
     ...['--tmpfs', '/dev'],
-    ...devices.flatMap((name) => ['--dev-bind', `/dev/${name}`, `/dev/${name}`]),
+    ...hostDevices.flatMap((path) => ['--dev-bind', path, path]),
     ...deviceLinks.flatMap(([target, path]) => ['--symlink', target, path]),
     ...['--dir', '/dev/pts', '--dir', '/dev/shm'],
   ]
 }
 
-function wardenArguments({ spec, ids, cgroups }: CellPlan): string[] {
+function wardenArguments(plan: CellPlan): string[] {
+  const { spec, ids, cgroups } = plan
+  const isSingle = ids.kind === 'single'
   return [
+    ...(isSingle ? veiledInside(plan) : []).flatMap((path) => ['--veil', path]),
     ...['--disk', `${spec.limits.diskBytes}`, `${inodesFor(spec.limits.diskBytes)}`],
     ...writableFolders(ids).flatMap(({ path, owner, mode }) => ['--writable', path, `${owner}`, `${owner}`, mode]),
     '--pts',
     ...masked.flatMap((path) => ['--mask', path]),
-    ...readOnly.flatMap((path) => ['--readonly', path]),
+    ...[...(isSingle ? hostDevices : []), ...readOnly].flatMap((path) => ['--readonly', path]),
     ...['--detach', wardenPath],
     ...(cgroups?.guestJoins ?? []).flatMap((_, index) => ['--join', `${firstJoinFd + index}`]),
   ]
+}
+
+/** The kernel refuses to veil a folder with mounts of the host's below it, which are bound one by one: those stay as they are. */
+function veiledInside({ spec, unveilable }: CellPlan): string[] {
+  const { binds } = spec.root
+  const isBelow = (target: string, other: string): boolean => target.startsWith(`${other}/`)
+  const standsAlone = (target: string): boolean => !binds.some((other) => isBelow(other.target, target) || isBelow(target, other.target))
+  return binds.flatMap(({ source, target }) => (standsAlone(target) && !unveilable?.has(source) ? [target] : []))
 }
 
 interface WritableFolder {

@@ -5,6 +5,7 @@ import { canMapRanges } from './judgement.js'
 import { createLessor, type Lessor } from './lease.js'
 import { openCell } from './open-cell.js'
 import { probeHost } from './probe.js'
+import { createVeilMemory } from './veil-memory.js'
 
 export interface BwrapDriverOptions {
   /** What holds memory and processor limits; sought on this machine unless given. */
@@ -15,13 +16,19 @@ export interface BwrapDriverOptions {
 export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
   const cgroups = remember(() => new Promise<Cgroups | CgroupsUnavailable>((resolve) => resolve(options.cgroups ?? detectCgroups())), always)
   const lessor = remember(async (): Promise<Lessor> => createLessor({ hasRanges: canMapRanges(await readHostFacts()), cgroups: await cgroups() }), always)
+  const veils = createVeilMemory()
   const open = async (spec: CellSpec, signal: AbortSignal): Promise<Cell> => {
     signal.throwIfAborted()
     const lease = await (await lessor()).lease(spec)
-    return openCell({ spec, lease, signal })
+    try {
+      return await openCell({ spec, lease, signal, unveilable: veils.unveilable() })
+    } catch (error) {
+      if (veils.learn(error, spec.root)) return open(spec, signal)
+      throw error
+    }
   }
   const probe = remember(
-    () => probeHost({ open, cgroups }),
+    () => probeHost({ open, cgroups, sharedFiles: veils.describe }),
     (found) => found.available,
   )
   return { name: 'bwrap', tier: 'process', probe, open }

@@ -12,14 +12,16 @@ export interface Opening {
   readonly spec: CellSpec
   readonly lease: Lease
   readonly signal: AbortSignal
+  readonly unveilable: ReadonlySet<string>
 }
 
 /** A cell whose warden has begun to speak. Whatever keeps it from that, the lease is released and nothing of the cell is left. */
-export async function openCell({ spec, lease, signal }: Opening): Promise<Cell> {
+export async function openCell(opening: Opening): Promise<Cell> {
+  const { lease, signal } = opening
   let process: SpawnedProcess | undefined
   try {
     signal.throwIfAborted()
-    process = await spawnCell(spec, lease)
+    process = await spawnCell(opening)
     await greeting(process, signal)
     const usage = () => ({ oomKills: lease.cgroup?.usage().oomKills })
     return new BwrapCell({ process, users: guestUsers(lease.ids), usage, remains: lease.remains, release: lease.release })
@@ -30,11 +32,12 @@ export async function openCell({ spec, lease, signal }: Opening): Promise<Cell> 
   }
 }
 
-function spawnCell(spec: CellSpec, { ids, cgroup }: Lease): Promise<SpawnedProcess> {
+function spawnCell({ spec, lease, unveilable }: Opening): Promise<SpawnedProcess> {
+  const { ids, cgroup } = lease
   const bwrap = bwrapPath()
   if (bwrap === undefined) throw new SandboxError('unavailable', 'the program bwrap is not installed', { hint: 'glovebox doctor' })
   const programs = { launcher: nativeProgram('launcher'), bwrap, warden: nativeProgram('warden') }
-  return spawnProcess(cellArgv({ spec, ids, programs, ownerPid: process.pid, ...(cgroup && { cgroups: cgroup }) }), { cwd: '/', env: {} })
+  return spawnProcess(cellArgv({ spec, ids, programs, ownerPid: process.pid, unveilable, ...(cgroup && { cgroups: cgroup }) }), { cwd: '/', env: {} })
 }
 
 /** Resolves when the warden's first bytes are there to be read, which are left for whoever connects to it. */

@@ -12,6 +12,8 @@ const trialMs = 10_000
 export interface ProbeOptions {
   open(spec: CellSpec, signal: AbortSignal): Promise<Cell>
   cgroups(): Promise<Cgroups | CgroupsUnavailable>
+  /** What the cells opened so far share with the host in spite of themselves; empty when nothing. */
+  sharedFiles(): string
 }
 
 /** Never throws: what goes wrong is an obstacle. */
@@ -21,7 +23,9 @@ export async function probeHost(options: ProbeOptions): Promise<Probe> {
   if (before.length > 0) return describe(facts, before, { unavailable: 'not looked for' })
   const cgroups = await options.cgroups().catch((error: unknown) => ({ unavailable: String(error) }))
   const trial = await tryCell(options)
-  return describe(facts, trial.opened ? [] : [obstacleOf(facts, trial)], cgroups)
+  const found = describe(facts, trial.opened ? [] : [obstacleOf(facts, trial)], cgroups)
+  const sharedFiles = options.sharedFiles()
+  return sharedFiles === '' ? found : { ...found, facts: { ...found.facts, 'shared files': sharedFiles } }
 }
 
 function describe(facts: HostFacts, obstacles: readonly Obstacle[], cgroups: Cgroups | CgroupsUnavailable): Probe {
@@ -42,7 +46,7 @@ function describe(facts: HostFacts, obstacles: readonly Obstacle[], cgroups: Cgr
   }
 }
 
-/** The smallest cell there is: nothing of the host but the warden, which must say hello. */
+/** A small cell: nothing of the host but the warden, which must say hello, and the folder that every template shows. */
 async function tryCell(options: ProbeOptions): Promise<Trial> {
   const signal = AbortSignal.timeout(trialMs)
   try {
@@ -66,7 +70,7 @@ async function tryCell(options: ProbeOptions): Promise<Trial> {
 function trialSpec(): CellSpec {
   return {
     id: randomId(),
-    root: { name: 'trial', binds: [], symlinks: [], shell: '/bin/sh', env: {} },
+    root: { name: 'trial', binds: [{ source: '/usr', target: '/usr' }], symlinks: [], shell: '/bin/sh', env: {} },
     limits: { ...defaultLimits, diskBytes: 65_536, stated: [] },
   }
 }

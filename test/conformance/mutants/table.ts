@@ -193,6 +193,20 @@ export const wallMutants: readonly Mutant[] = [
     caughtBy: ['isolation/writes-outside', 'isolation/system-files'],
   },
   {
+    name: "hands in the host's own inodes",
+    driver: 'bwrap',
+    depth: 'driver',
+    twist: { driver: misbuilt(({ warden, ...rest }) => ({ ...rest, warden: without(warden, '--veil') })) },
+    caughtBy: ['isolation/host-opens', 'isolation/separate-locks'],
+  },
+  {
+    name: "leaves the host's devices open to change",
+    driver: 'bwrap',
+    depth: 'driver',
+    twist: { driver: misbuilt(({ warden, ...rest }) => ({ ...rest, warden: withoutPair(warden, ['--readonly', '/dev/null']) })) },
+    caughtBy: ['isolation/device-times'],
+  },
+  {
     name: "hands in the host's devices",
     driver: 'bwrap',
     depth: 'driver',
