@@ -1,6 +1,7 @@
-import { readdirSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { expect, test } from 'vitest'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
 import { cli, fake, parseAs } from './cli.js'
 import { isBwrapReady } from './machine.js'
 
@@ -20,10 +21,15 @@ interface DemoReport {
   readonly steps: readonly Step[]
 }
 
-const planted = () => readdirSync(tmpdir()).filter((name) => name.startsWith('glovebox-demo-'))
+/** Of its own, since other demos may be on the same machine. */
+const folder = mkdtempSync(join(tmpdir(), 'glovebox-test-'))
+const env = { TMPDIR: folder }
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const planted = () => readdirSync(folder).filter((name) => name.startsWith('glovebox-demo-'))
 
 test('without walls the demo goes red at exactly the three refusals', async () => {
-  const { code, stdout, stderr } = await cli(['demo', '--json', ...fake])
+  const { code, stdout, stderr } = await cli(['demo', '--json', ...fake], { env })
   const report = parseAs<DemoReport>(stdout)
   expect({ code, stderr, ok: report.ok, names: report.steps.map((step) => step.name) }).toEqual({ code: 1, stderr: '', ok: false, names: stepNames })
   expect(report.steps.filter((step) => step.result === 'failed').map((step) => step.name)).toEqual(['read', 'write', 'connect'])
@@ -31,7 +37,7 @@ test('without walls the demo goes red at exactly the three refusals', async () =
 })
 
 test.skipIf(!isBwrapReady)('in cells every step goes as it should, and the same done plainly gets through', async () => {
-  const { code, stdout } = await cli(['demo', '--json', '--driver', 'bwrap'])
+  const { code, stdout } = await cli(['demo', '--json', '--driver', 'bwrap'], { env })
   const report = parseAs<DemoReport>(stdout)
   const steps = new Map<string, Step>(report.steps.map((step) => [step.name, step]))
   expect({ code, ok: report.ok, driver: report.driver, tier: report.tier }).toEqual({ code: 0, ok: true, driver: 'bwrap', tier: 'process' })
