@@ -183,7 +183,7 @@ export const wallMutants: readonly Mutant[] = [
     driver: 'bwrap',
     depth: 'driver',
     twist: { driver: misbuilt(({ warden, ...rest }) => ({ ...rest, warden: without(warden, '--mask') })) },
-    caughtBy: ['isolation/kernel-secrets'],
+    caughtBy: ['isolation/kernel-secrets', 'isolation/device-times'],
   },
   {
     name: 'leaves the root of the cell writable',
