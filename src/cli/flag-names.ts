@@ -21,10 +21,11 @@ const field = /(^|[:;.] )(limits\.[a-z]+|[a-zA-Z]+)(?:\.([^\s:]+)|\[(\d+)\])?(?=
 
 /** 'cwd: /x does not exist' → '--workdir: /x does not exist'. */
 export function nameFlags(message: string): string {
-  return message.replace('(minTier)', '(--min-tier)').replace(field, (whole: string, before: string, name: string, key?: string, index?: string) => {
+  return message.replace('(minTier)', '(--min-tier)').replace(field, (whole: string, ...groups: (string | undefined)[]) => {
+    const [before = '', name = '', key, index = '0'] = groups
     const flag = flagNames[name]
     if (flag === undefined) return whole
     if (key !== undefined) return `${before}${flag} ${key}`
-    return `${before}${index === undefined || index === '0' ? flag : `argument ${index} of ${flag}`}`
+    return `${before}${index === '0' ? flag : `argument ${index} of ${flag}`}`
   })
 }

@@ -39,7 +39,7 @@ describe('help', () => {
     expect((await cli([])).stdout).toBe((await cli(['--help'])).stdout)
   })
 
-  test.each(['run', 'doctor', 'demo'])('help %s is the same as %s --help, and help help as --help', async (command) => {
+  test.each(['run', 'doctor', 'demo'])('help %s is the same as its --help, and help help as ours', async (command) => {
     expect(await cli(['help', command])).toMatchObject({ code: 0, stderr: '', stdout: (await cli([command, '--help'])).stdout })
     expect(await cli(['help', 'help'])).toMatchObject({ code: 0, stderr: '', stdout: (await cli(['--help'])).stdout })
   })
