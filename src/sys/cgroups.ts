@@ -24,6 +24,8 @@ export interface Cgroups {
 
 export interface CgroupsUnavailable {
   readonly unavailable: string
+  /** The reason of each limit, where they were looked for. */
+  readonly enforces?: Cgroups['enforces']
 }
 
 /** The process and the kernel unless told otherwise. */
@@ -48,7 +50,7 @@ export function detectCgroups(facts: CgroupFacts = {}): Cgroups | CgroupsUnavail
     processes: enforcementOf(controllerOf.processes, found),
   }
   const reasons = new Set(Object.values(enforces).flatMap((item) => (item.enforced ? [] : [item.why])))
-  if (Object.values(enforces).every((item) => !item.enforced)) return { unavailable: [...reasons].join('; ') }
+  if (Object.values(enforces).every((item) => !item.enforced)) return { unavailable: [...reasons].join('; '), enforces }
   const ownPrefix = cellName('')
   return {
     enforces,

@@ -68,7 +68,9 @@ describe('version 2', () => {
   it('is unavailable, with every refusal in words, where nothing is delegated', () => {
     const { found } = detect({ delegated: 'elsewhere', handed: { '': all, 'user.slice': all, [service]: all }, own: service })
     const refusal = (folder: string) => `${join(root, folder)} may not be written by this user`
-    expect(found).toEqual({ unavailable: [refusal(service), refusal('user.slice'), `${root} may not be written by this user`].join('; ') })
+    const why = [refusal(service), refusal('user.slice'), `${root} may not be written by this user`].join('; ')
+    const none = { enforced: false, why }
+    expect(found).toEqual({ unavailable: why, enforces: { memory: none, cpus: none, processes: none } })
   })
 
   it('is unavailable where other processes share the only group that is delegated', () => {

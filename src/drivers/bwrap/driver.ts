@@ -28,7 +28,7 @@ export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
     }
   }
   const probe = remember(
-    () => probeHost({ open, cgroups, sharedFiles: veils.describe }),
+    () => probeHost({ open, cgroups, sharedFiles: () => veils.describe() }),
     (found) => found.available,
   )
   return { name: 'bwrap', tier: 'process', probe, open }

@@ -21,7 +21,7 @@ export async function probeHost(options: ProbeOptions): Promise<Probe> {
   const facts = await readHostFacts()
   const before = obstaclesBefore(facts)
   if (before.length > 0) return describe(facts, before, { unavailable: 'not looked for' })
-  const cgroups = await options.cgroups().catch((error: unknown) => ({ unavailable: String(error) }))
+  const cgroups = await options.cgroups().catch((error: unknown): CgroupsUnavailable => ({ unavailable: String(error) }))
   const trial = await tryCell(options)
   const found = describe(facts, trial.opened ? [] : [obstacleOf(facts, trial)], cgroups)
   const sharedFiles = options.sharedFiles()
@@ -34,7 +34,7 @@ function describe(facts: HostFacts, obstacles: readonly Obstacle[], cgroups: Cgr
     tier: 'process',
     available: obstacles.length === 0,
     obstacles,
-    limits: judgeLimits(facts, 'unavailable' in cgroups ? cgroups.unavailable : cgroups.enforces),
+    limits: judgeLimits(facts, 'unavailable' in cgroups ? (cgroups.enforces ?? cgroups.unavailable) : cgroups.enforces),
     users: judgeUsers(facts),
     filtersSyscalls: true,
     isolates: true,
