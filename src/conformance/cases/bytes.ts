@@ -135,6 +135,7 @@ export const bytesCases: readonly Case[] = [
       withSandbox(subject, async (sandbox) => {
         const result = await sandbox.run(python(forgery))
         ensureExited(result, 9)
+        ensure(result.stderr.length > 0, 'the forgery must come out on stderr', 'nothing')
         ensure(text(result.stdout).endsWith(String(result.stderr.length)), 'stdout must be the forgery and its length', result.stdout.length)
         ensureBytes(result.stdout.subarray(0, result.stderr.length), result.stderr, 'the forgery on stdout')
         ensureExited(await sandbox.run(['true']))

@@ -80,7 +80,7 @@ export const endingCases: readonly Case[] = [
     name: 'a signal reaches the program, which may handle it',
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
-        const process = await sandbox.start(['sh', '-c', 'trap "echo caught; exit 6" TERM; echo ready; while :; do sleep 0.05; done'])
+        const process = await sandbox.start(['sh', '-c', 'exec 2>/dev/null; trap "echo caught; exit 6" TERM; echo ready; while :; do sleep 0.05; done'])
         let seen = ''
         for await (const event of process.output) {
           if (event.type === 'stdout') seen += text(event.bytes)
