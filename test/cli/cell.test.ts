@@ -6,11 +6,13 @@ import type { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { cli, cliPath, collect, parseAs, printed, processesWith, type RunReport, startCli, withoutChances } from './cli.js'
 import { enforcesMemory, isBwrapReady } from './machine.js'
+import { skipGroup, testUnless } from '../unless.js'
 
 const inCell = (flags: readonly string[], command: readonly string[]) => cli(['run', '-q', '--driver', 'bwrap', ...flags, '--', ...command])
 const python = '/usr/bin/python3'
 
-describe.skipIf(!isBwrapReady)('in a real cell', () => {
+describe('in a real cell', () => {
+  skipGroup(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')
   test('--json of a computation is the object that was promised', async () => {
     const { code, stdout, stderr } = await cli(['run', '--json', '--', python, '-c', 'print(6*7)'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -70,7 +72,7 @@ describe.skipIf(!isBwrapReady)('in a real cell', () => {
     expect(Math.max(...resident) - (resident[0] ?? 0)).toBeLessThan(50 * 2 ** 20)
   })
 
-  test.skipIf(!enforcesMemory)('too much memory is 137 with a line that says so', async () => {
+  testUnless(!enforcesMemory && 'no memory limit here: ./glovebox doctor')('too much memory is 137 with a line that says so', async () => {
     const result = await inCell(['--memory', '32m'], [python, '-c', 'b = bytearray(200 * 2**20); print(len(b))'])
     expect(result).toMatchObject({ code: 137, stdout: '', stderr: 'glovebox: /usr/bin/python3 was killed: it needed more memory than 32 MiB (--memory)\n' })
   })

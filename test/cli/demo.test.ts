@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { cli, fake, parseAs } from './cli.js'
 import { isBwrapReady } from './machine.js'
+import { testUnless } from '../unless.js'
 
 const stepNames = ['python', 'node', 'read', 'write', 'connect', 'loop']
 
@@ -36,24 +37,30 @@ test('without walls the demo goes red at exactly the three refusals', async () =
   expect(planted()).toEqual([])
 })
 
-test.skipIf(!isBwrapReady)('in cells every step goes as it should, and the same done plainly gets through', async () => {
-  const { code, stdout } = await cli(['demo', '--json', '--driver', 'bwrap'], { env })
-  const report = parseAs<DemoReport>(stdout)
-  const steps = new Map<string, Step>(report.steps.map((step) => [step.name, step]))
-  expect({ code, ok: report.ok, driver: report.driver, tier: report.tier }).toEqual({ code: 0, ok: true, driver: 'bwrap', tier: 'process' })
-  expect([...steps.values()].filter((step) => step.result === 'failed')).toEqual([])
-  expect(steps.get('read')).toMatchObject({ result: 'ok', plain: 'reads it' })
-  expect(steps.get('write')).toMatchObject({ result: 'ok', plain: 'writes it', seen: 'refused: Read-only file system' })
-  expect(steps.get('connect')).toMatchObject({ plain: 'connects', seen: expect.stringMatching(/^refused: .*; nothing was seen$/) as unknown })
-  expect(steps.get('loop')).toMatchObject({ result: 'ok', seen: 'stopped at its limit of 500 ms' })
-  expect(planted()).toEqual([])
-})
+testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
+  'in cells every step goes as it should, and the same done plainly gets through',
+  async () => {
+    const { code, stdout } = await cli(['demo', '--json', '--driver', 'bwrap'], { env })
+    const report = parseAs<DemoReport>(stdout)
+    const steps = new Map<string, Step>(report.steps.map((step) => [step.name, step]))
+    expect({ code, ok: report.ok, driver: report.driver, tier: report.tier }).toEqual({ code: 0, ok: true, driver: 'bwrap', tier: 'process' })
+    expect([...steps.values()].filter((step) => step.result === 'failed')).toEqual([])
+    expect(steps.get('read')).toMatchObject({ result: 'ok', plain: 'reads it' })
+    expect(steps.get('write')).toMatchObject({ result: 'ok', plain: 'writes it', seen: 'refused: Read-only file system' })
+    expect(steps.get('connect')).toMatchObject({ plain: 'connects', seen: expect.stringMatching(/^refused: .*; nothing was seen$/) as unknown })
+    expect(steps.get('loop')).toMatchObject({ result: 'ok', seen: 'stopped at its limit of 500 ms' })
+    expect(planted()).toEqual([])
+  },
+)
 
-test.skipIf(!isBwrapReady)('for people it is a dozen lines and a frame, 80 columns, without colours in a pipe', async () => {
-  const { code, stdout, stderr } = await cli(['demo'])
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  const lines = stdout.trimEnd().split('\n')
-  expect(lines.length).toBe(17)
-  expect(lines.filter((line) => line.length > 80)).toEqual([])
-  expect(stdout).not.toContain('\u001b')
-})
+testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
+  'for people it is a dozen lines and a frame, 80 columns, without colours in a pipe',
+  async () => {
+    const { code, stdout, stderr } = await cli(['demo'])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines.length).toBe(17)
+    expect(lines.filter((line) => line.length > 80)).toEqual([])
+    expect(stdout).not.toContain('\u001b')
+  },
+)

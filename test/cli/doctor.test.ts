@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import type { Probe } from '../../src/contract/driver.js'
 import { cli, cliPath, parseAs } from './cli.js'
 import { isBwrapReady } from './machine.js'
+import { testUnless } from '../unless.js'
 
 interface DoctorReport {
   readonly version: string
@@ -29,15 +30,18 @@ test('a driver that isolates nothing does not make a machine ready', async () =>
   expect(report.ready).toBe(isolating.length > 0)
 })
 
-test.skipIf(!isBwrapReady)('without bwrap it says what is in the way, how to remove it, and ends with 125', () => {
-  // In a mount namespace of its own, where bwrap is covered by something that nobody can execute.
-  const asRoot = process.getuid?.() === 0 ? [] : ['--map-root-user']
-  const script = 'mount --bind /dev/null /usr/bin/bwrap && exec "$@"'
-  const { status, stdout } = spawnSync('unshare', [...asRoot, '--mount', 'sh', '-c', script, 'sh', process.execPath, cliPath, 'doctor'], { encoding: 'utf8' })
-  expect(status).toBe(125)
-  expect(stdout).toMatch(/bwrap {2}tier process, not available\n {2}✗ .+\n {4}(.+\n {4})*hint: .*bubblewrap/)
-  expect(stdout).toContain('No sandbox can be made here')
-})
+testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
+  'without bwrap it says what is in the way, how to remove it, and ends with 125',
+  () => {
+    // In a mount namespace of its own, where bwrap is covered by something that nobody can execute.
+    const asRoot = process.getuid?.() === 0 ? [] : ['--map-root-user']
+    const script = 'mount --bind /dev/null /usr/bin/bwrap && exec "$@"'
+    const { status, stdout } = spawnSync('unshare', [...asRoot, '--mount', 'sh', '-c', script, 'sh', process.execPath, cliPath, 'doctor'], { encoding: 'utf8' })
+    expect(status).toBe(125)
+    expect(stdout).toMatch(/bwrap {2}tier process, not available\n {2}✗ .+\n {4}(.+\n {4})*hint: .*bubblewrap/)
+    expect(stdout).toContain('No sandbox can be made here')
+  },
+)
 
 test('the table for people names every limit, has no colours in a pipe and stays within 80 columns', async () => {
   const { stdout, stderr } = await cli(['doctor'])

@@ -4,6 +4,7 @@ import { closeSync, openSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { cliPath, exitCodeOf, fake, startCli } from './cli.js'
 import { isBwrapReady } from './machine.js'
+import { testUnless } from '../unless.js'
 
 const talkative: readonly (readonly [string, readonly string[]])[] = [
   ['run', ['run', '-q', ...fake, '--', 'echo', 'x']],
@@ -74,7 +75,7 @@ describe('on a terminal', () => {
     expect(await onTerminal(['run', '-q', ...fake, '--', 'printf', 'half'])).toEqual({ code: 0, screen: 'half' })
   })
 
-  test.skipIf(!isBwrapReady)('Ctrl-C takes away what the demo was waiting for', async () => {
+  testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')('Ctrl-C takes away what the demo was waiting for', async () => {
     const { code, screen } = await onTerminal(['demo'], '… Python')
     expect(code).toBe(130)
     expect(screen).toMatch(/\r\u001b\[K(?:\^C)?$/)

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { cacheFolder, cachePlace, type PlaceFacts, stateFolder } from '../../src/sys/places.js'
+import { testUnless } from '../unless.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'gbx-places-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -45,7 +46,7 @@ test('a place where the system makes no folders is refused, not tried for ever',
   expect(() => cachePlace(facts)).toThrow(expect.objectContaining({ code: 'unavailable', message: 'cannot write to /proc/glovebox/cache: ENOENT' }))
 })
 
-test.skipIf(uid !== 0)('a place that belongs to someone else is refused', () => {
+testUnless(uid !== 0 && 'only root can give a folder away')('a place that belongs to someone else is refused', () => {
   const taken = join(folder, 'taken')
   mkdirSync(taken)
   chownSync(taken, 12345, 12345)

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { hasBwrap, isRoot, ManyIdCell, singleIdCell } from './cells.js'
 import { type Peer, type Start, TYPE, u32 } from './frames.js'
 import { forkBomb } from './processes.js'
+import { skipGroup, testUnless } from '../unless.js'
 
 const ids = { uid: 1000, gid: 1000 }
 const shell = (script: string, more: Partial<Start> = {}): Start => ({ argv: ['sh', '-c', script], ...ids, cwd: '/workspace', ...more })
@@ -21,7 +22,7 @@ const cells: readonly (readonly [name: string, able: boolean, open: () => Promis
 
 describe.each(cells)('in a cell with %s', (name, able, open) => {
   const inCell = (promise: string, run: (peer: Peer) => Promise<void>) =>
-    test(promise, { skip: !able }, async () => {
+    testUnless(!able && 'needs bwrap, and root for ids of its own')(promise, async () => {
       await using cell = await open()
       await run(cell.peer)
     })
@@ -96,7 +97,8 @@ for name,number in (("mount",165),("ptrace",101),("keyctl",250),("bpf",321),("se
   })
 })
 
-describe.skipIf(!hasBwrap)('where guests have the id of the warden', () => {
+describe('where guests have the id of the warden', () => {
+  skipGroup(!hasBwrap && 'bwrap is not on PATH')
   const rest = async (peer: Peer, run: number) => (await said(peer, run, shell('echo /proc/[0-9]*'))).trim().split(' ')
 
   test('a killed keeper takes its run with it', async () => {
@@ -138,7 +140,8 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20)); print(resource.getrlimit(r
   })
 })
 
-describe.skipIf(!hasBwrap || !isRoot)('with ids of its own', () => {
+describe('with ids of its own', () => {
+  skipGroup((!hasBwrap || !isRoot) && 'needs bwrap, and root for ids of its own')
   test('a guest can signal neither the warden nor its keeper', async () => {
     await using cell = await ManyIdCell.open()
     const script = 'for p in 1 $PPID; do kill -9 $p 2>/dev/null && echo hit $p; kill -0 $p 2>/dev/null && echo seen $p; done; kill -9 -1; echo control'

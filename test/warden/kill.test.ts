@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { Peer, type Start, TYPE, u32, WARDEN } from './frames.js'
 import { descendantsOf, forkBomb, markedBy } from './processes.js'
+import { testUnless } from '../unless.js'
 
 const PATH = 'PATH=/usr/bin:/bin'
 const nobody = process.getuid?.() === 0 ? { uid: 54322, gid: 54322 } : {}
@@ -190,7 +191,7 @@ test('a run beyond the 1,024th is refused with EAGAIN, and the others go on', as
   expect((await peer.collect(1)).ending).toMatchObject({ kind: 1, code: 15 })
 })
 
-test('an ordinary user has all of it', { skip: process.getuid?.() !== 0 }, async () => {
+testUnless(process.getuid?.() !== 0 && 'this run is an ordinary user already')('an ordinary user has all of it', async () => {
   const mark = newMark()
   await using peer = new Peer([WARDEN, '--subreaper'], { uid: 54322, gid: 54322 })
   const said = await peer.run(1, marked('id -u; grep -E "^Cap[IPEA]" /proc/self/status; (setsid sleep 60 >/dev/null 2>&1 &)', mark, nobody))
