@@ -20,7 +20,7 @@ const packageManagers = [
       emulator: ['qemu-user-static'],
       'other-user': ['util-linux'],
       git: ['git'],
-      python: ['python3'],
+      python: ['python3', 'python3-pip'],
     },
     update: ['apt-get', 'update'],
     // Does nothing unless an earlier installation was cut off half-way.
@@ -38,7 +38,7 @@ const packageManagers = [
       emulator: ['qemu-user-static'],
       'other-user': ['util-linux'],
       git: ['git'],
-      python: ['python3'],
+      python: ['python3', 'python3-pip'],
     },
     install: ['dnf', 'install', '-y', '-q'],
     byHand: 'dnf install -y',
@@ -53,7 +53,7 @@ const packageManagers = [
       emulator: ['qemu-aarch64'],
       'other-user': ['setpriv'],
       git: ['git'],
-      python: ['python3'],
+      python: ['python3', 'py3-pip'],
     },
     install: ['apk', 'add', '--no-progress'],
     byHand: 'apk add',
@@ -68,7 +68,7 @@ const packageManagers = [
       emulator: ['qemu-user-static'],
       'other-user': ['util-linux'],
       git: ['git'],
-      python: ['python'],
+      python: ['python', 'python-pip'],
     },
     install: ['pacman', '-Sy', '--noconfirm', '--needed'],
     byHand: 'pacman -Sy --needed',
@@ -91,7 +91,7 @@ const isThere = {
   emulator: () => process.arch === 'arm64' || isOnPath('qemu-aarch64-static'),
   'other-user': () => isOnPath('setpriv'),
   git: () => isOnPath('git'),
-  python: () => isOnPath('python3'),
+  python: () => spawnSync('/usr/bin/python3', ['-m', 'pip', '--version'], { stdio: 'ignore' }).status === 0,
 }
 
 /** @param {readonly Need[]} needs */
