@@ -70,7 +70,7 @@ function parseEnv(assignments: readonly string[]): Record<string, string> {
         hint: `glovebox run --env ${assignment}="$${assignment}" -- …`,
       })
     }
-    // Not by assignment: a variable named __proto__ is a variable like any other.
+    // Not by assignment, which would lose a variable named __proto__ without a word; the engine refuses it by its name.
     Object.defineProperty(env, assignment.slice(0, at), { value: assignment.slice(at + 1), enumerable: true, configurable: true, writable: true })
   }
   parse('--env', envSchema, env)

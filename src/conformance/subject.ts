@@ -1,5 +1,5 @@
 import type { DriverLimit, Probe } from '../contract/driver.js'
-import type { Command, Ending, OutputEvent, Outcome, Usage } from '../contract/run.js'
+import type { Command, Ending, OutputEvent, Outcome, Usage, SignalName } from '../contract/run.js'
 import type { SpecInput, UserName } from '../contract/spec.js'
 
 /**
@@ -57,7 +57,7 @@ export interface SubjectProcess {
   readonly output: AsyncIterable<OutputEvent>
   write(bytes: Uint8Array): Promise<void>
   endInput(): Promise<void>
-  signal(name: NodeJS.Signals): Promise<void>
+  signal(name: SignalName): Promise<void>
   kill(): Promise<void>
   readonly ended: Promise<Ending>
 }

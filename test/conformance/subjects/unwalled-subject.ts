@@ -61,7 +61,7 @@ function wrap(child: ChildProcess): SubjectProcess {
     output: outputOf(child),
     write: async (bytes) => void child.stdin?.write(bytes),
     endInput: async () => void child.stdin?.end(),
-    signal: async (name) => void child.kill(constants.signals[name]),
+    signal: async (name) => void child.kill(constants.signals[name as NodeJS.Signals]),
     kill: async () => void child.kill('SIGKILL'),
     ended,
   }
