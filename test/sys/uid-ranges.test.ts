@@ -60,7 +60,7 @@ test('a released range is used again, and its record is gone', () => {
 test('a process that ends takes its records with it', async () => {
   const { child, firstLine, ended } = await startScript(claimer, [folder, '3'])
   await firstLine
-  expect(readdirSync(folder)).toEqual(['1900', '1901', '1902'])
+  expect(readdirSync(folder)).toEqual(['1700', '1701', '1702'])
   child.stdin?.end()
   await ended
   expect(readdirSync(folder)).toEqual([])
@@ -71,7 +71,7 @@ test('a process that is killed leaves its records, and the next engine sweeps th
   await firstLine
   child.kill('SIGKILL')
   await ended
-  expect(readdirSync(folder)).toEqual(['1900', '1901', '1902'])
+  expect(readdirSync(folder)).toEqual(['1700', '1701', '1702'])
   createUidRanges({ folder, foreign: [] })
   expect(readdirSync(folder)).toEqual([])
 })

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Peer, WARDEN } from './frames.js'
 
+/** A range that no engine of this machine hands out soon, nor any test sweeps. */
 const FIRST_ID = 0x78000000 + 65536 * 1900
 const WARDEN_ID = 65532
 

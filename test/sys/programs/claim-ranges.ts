@@ -2,7 +2,7 @@
 import { createUidRanges } from '../../../src/sys/uid-ranges.js'
 
 const [folder, count] = process.argv.slice(2) as [string, string]
-const ranges = createUidRanges({ folder, foreign: [[0x78000000, 1900 * 65_536]] })
+const ranges = createUidRanges({ folder, foreign: [[0x78000000, 1700 * 65_536]] })
 const claimed = Array.from({ length: Number(count) }, (_, index) => ranges.claim(`cell${index}`).base)
 process.stdout.write(`${JSON.stringify(claimed)}\n`)
 // Keeps what it has until it is told that the others have claimed too.
