@@ -1,8 +1,15 @@
 import type { LimitName, Limits } from './limits.js'
-import type { Tier, UserName } from './spec.js'
+import type { Expectation, Posture } from './posture.js'
+import type { LimitHits } from './run.js'
+import type { Mount, RootMode, Tier, UserName } from './spec.js'
 
 /** Limits a driver enforces or not; wall time and output are the engine's in every driver. */
 export type DriverLimit = Exclude<LimitName, 'time' | 'output'>
+
+/** What a spec may ask of a driver beyond limits and users. */
+export type Feature = 'commands' | 'mounts-ro' | 'mounts-rw' | 'root-overlay'
+
+export type Availability = { readonly available: true } | { readonly available: false; readonly why: string }
 
 /** A thing in the way, and the command that removes it. */
 export interface Obstacle {
@@ -22,7 +29,8 @@ export interface Probe {
   readonly obstacles: readonly Obstacle[]
   readonly limits: Readonly<Record<DriverLimit, Enforcement>>
   /** The users a run may have, and why not the others. */
-  readonly users: Readonly<Record<UserName, { readonly available: true } | { readonly available: false; readonly why: string }>>
+  readonly users: Readonly<Record<UserName, Availability>>
+  readonly features: Readonly<Record<Feature, Availability>>
   /** Guests run under the seccomp filter that the engine hands to the warden. */
   readonly filtersSyscalls: boolean
   /** The cell has its own files, processes, network and environment; false only for `fake`. */
@@ -44,6 +52,21 @@ export interface CellSpec {
   readonly id: string
   readonly root: TemplateRoot
   readonly limits: Limits
+  readonly rootMode: RootMode
+  /** Checked and resolved: each source is an absolute path without links when this is made. */
+  readonly mounts: readonly Mount[]
+  /** Undefined: every program may be executed. */
+  readonly commands: CommandRules | undefined
+}
+
+/** What may be executed and read once only some programs may be started; paths as the cell sees them. */
+export interface CommandRules {
+  /** The programs, with the interpreters and loaders that the kernel needs for them. */
+  readonly executable: readonly string[]
+  /** Files and folders (with all beneath) that may be read: everything but the other programs. */
+  readonly readable: readonly string[]
+  /** A program that is not on the list, to try whether it is refused; undefined where there is none. */
+  readonly unlisted: string | undefined
 }
 
 export interface GuestUser {
@@ -81,16 +104,53 @@ export interface Cell {
   readonly users: readonly GuestUser[]
   /** Where runs start when nothing else is said. */
   readonly workdir: string
+  /** What must be observed of the cell as a whole; its programs' own posture is the engine's to demand. */
+  readonly expects: readonly Expectation[]
   /** What went wrong, in the runtime's own words, for the message when the channel ends early. */
   diagnosis(): string
+  /** A place for one run, where it is counted and limited by itself. */
+  beginRun(limits: RunLimits): CellRun
+  /** Throws SandboxError: 'unsupported' for a limit that this cell cannot change, 'conflict' when more than that is in use; then nothing was changed. */
+  limit(limits: Limits): Promise<void>
+  /** What holds now, each item with its evidence. Throws SandboxError('broken') when what is asked about is gone. */
+  posture(subject: PostureSubject): Promise<readonly Posture[]>
   usage(): Promise<CellUsage>
   /** Idempotent; leaves no process, mount, cgroup, uid or file. */
   close(): Promise<void>
 }
 
-export interface CellUsage {
-  /** Processes the kernel killed in this cell for want of memory; undefined where nothing counts them. */
-  readonly oomKills: number | undefined
+/** The cell as a whole; one program that waits at its gate, by its pid in the cell; or every process and thread there is. */
+export type PostureSubject =
+  | { readonly kind: 'cell' }
+  | { readonly kind: 'program'; readonly pid: number; readonly depth: 'full' | 'short'; readonly group: string | undefined }
+  | { readonly kind: 'everything' }
+
+/** Undefined: held only by the sandbox's own. */
+export interface RunLimits {
+  readonly memoryBytes: number | undefined
+  readonly processes: number | undefined
+}
+
+export interface CellRun {
+  /** What START names, so that the program enters it; undefined where there is none. */
+  readonly group: string | undefined
+  usage(): RunCounts
+  /** The limit is lifted no sooner than the last of its processes has ended. Idempotent. */
+  close(): Promise<void>
+}
+
+/** Undefined where nothing counts it. */
+export interface RunCounts {
+  readonly cpuMs: number | undefined
+  readonly memoryPeakBytes: number | undefined
+  readonly processesPeak: number | undefined
+  readonly hits: { readonly [Name in keyof LimitHits]: number | undefined }
+}
+
+export interface CellUsage extends RunCounts {
+  /** Now. */
+  readonly memoryBytes: number | undefined
+  readonly processes: number | undefined
 }
 
 export interface Driver {

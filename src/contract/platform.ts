@@ -1,6 +1,7 @@
 import type { Probe } from './driver.js'
-import type { LimitName } from './limits.js'
-import type { Ending, OutputEvent, RunRequest, SignalName } from './run.js'
+import type { LimitName, LimitsInput } from './limits.js'
+import type { Receipt } from './receipt.js'
+import type { Ending, LimitHits, OutputEvent, RunRequest, SignalName } from './run.js'
 import type { Spec, SpecInput, Tier } from './spec.js'
 
 export interface CallOptions {
@@ -44,12 +45,32 @@ export interface PlatformProcess {
   readonly ended: Promise<Ending>
 }
 
+/** What a sandbox used so far, all its runs together; `null` where nothing counts it. */
+export interface SandboxUsage {
+  readonly wallMs: number
+  readonly cpuMs: number
+  readonly memoryBytes: number | null
+  readonly memoryPeakBytes: number
+  readonly processes: number | null
+  readonly processesPeak: number | null
+  readonly readBytes: number
+  readonly writtenBytes: number
+  readonly outputBytes: number
+  readonly runs: number
+  readonly hits: LimitHits
+}
+
 /** What every door talks to. The engine is one; a client over HTTP will be another. */
 export interface Platform extends AsyncDisposable {
   create(spec: SpecInput, options?: CallOptions): Promise<SandboxInfo>
   info(id: string, options?: CallOptions): Promise<SandboxInfo>
   list(filter?: SandboxFilter, options?: CallOptions): AsyncIterable<SandboxInfo>
   start(id: string, request: RunRequest, options?: CallOptions): Promise<PlatformProcess>
+  /** Changes limits of a live sandbox; those that cannot be changed or enforced are refused, and then none is changed. */
+  limit(id: string, limits: LimitsInput, options?: CallOptions): Promise<SandboxInfo>
+  usage(id: string, options?: CallOptions): Promise<SandboxUsage>
+  /** What is enforced, read again from the kernel now, and what was run so far; signed. */
+  receipt(id: string, options?: CallOptions): Promise<Receipt>
   /** Idempotent: a sandbox that is gone is quiet. Resolves when nothing of it is left. */
   close(id: string): Promise<void>
   /** Closes all that match; without a filter all there are. Resolves to how many were closed. */

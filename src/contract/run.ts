@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { runLimitsSchema } from './limits.js'
 import { bytesSchema, durationSchema } from './quantities.js'
 import { envSchema, pathSchema, textSchema, userNames } from './spec.js'
 
@@ -23,6 +24,8 @@ export const runRequestSchema = z.strictObject({
   background: z.boolean().default(false),
   /** Wall time; may lower the sandbox's `limits.time`, never raise it. */
   timeout: durationSchema({ min: 1, max: 7 * 86_400_000, example: '60s' }).optional(),
+  /** May lower the sandbox's limits for this run, never raise them. */
+  limits: runLimitsSchema.default({}),
   /** Set for a captured run: stdout and stderr together are kept up to this many bytes. A streamed run has back-pressure instead. */
   output: z
     .strictObject({ limit: bytesSchema({ min: 0, max: 2 ** 30, example: '10m' }).optional(), onLimit: z.enum(onOutputLimit).default('kill') })
@@ -38,19 +41,34 @@ export type SignalName = `SIG${string}`
 export type Outcome =
   | { readonly kind: 'exited'; readonly code: number }
   | { readonly kind: 'signaled'; readonly signal: string }
-  | { readonly kind: 'timed-out'; readonly limitMs: number }
+  | { readonly kind: 'timed-out'; readonly by: 'wall' | 'cpu'; readonly limitMs: number }
   | { readonly kind: 'out-of-memory'; readonly limitBytes: number }
   | { readonly kind: 'output-limit'; readonly limitBytes: number }
   | { readonly kind: 'killed'; readonly reason: string }
   | { readonly kind: 'not-started'; readonly code: 126 | 127; readonly reason: string }
 
+/** What a run used, with all its processes as far as the cell can count them; `null` where nothing counts it. */
 export interface Usage {
   readonly wallMs: number
   readonly cpuUserMs: number
   readonly cpuSystemMs: number
   readonly memoryPeakBytes: number
+  /** Processes and threads at once. */
+  readonly processesPeak: number | null
+  /** From and to storage; what stays in memory is not counted. */
+  readonly readBytes: number
+  readonly writtenBytes: number
   /** stdout and stderr together, as printed, kept or not. */
   readonly outputBytes: number
+  readonly hits: LimitHits
+}
+
+/** How often a limit was met that leaves the program running: `null` where nothing counts it. */
+export interface LimitHits {
+  /** Processes killed for want of memory. */
+  readonly memory: number | null
+  /** Forks refused at the limit of processes. */
+  readonly processes: number | null
 }
 
 export interface Ending {

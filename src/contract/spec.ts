@@ -33,6 +33,19 @@ const labelSchema = z
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused here
   .regex(/^[^\u0000-\u001f\u007f]*$/, 'must not contain control characters')
 
+/** A folder or file of the host's that a cell can see. */
+export const mountSchema = z.strictObject({
+  source: pathSchema,
+  target: pathSchema,
+  mode: z.enum(['ro', 'rw']).default('ro'),
+})
+
+export type Mount = z.output<typeof mountSchema>
+
+/** Whether the root filesystem can be written to: not at all, or all of it in a layer that counts as the cell's disk. */
+export const rootModes = ['readonly', 'overlay'] as const
+export type RootMode = (typeof rootModes)[number]
+
 /** What a user asks for when creating a sandbox. */
 export const specSchema = z.strictObject({
   template: z
@@ -49,6 +62,12 @@ export const specSchema = z.strictObject({
   /** Where runs start; the cell's workspace when not given. */
   cwd: pathSchema.optional(),
   user: z.enum(userNames).default('user'),
+  root: z.enum(rootModes).default('readonly'),
+  mounts: z.array(mountSchema).max(64).default([]),
+  /** The only programs that may be executed, by name or absolute path; all when not given, none when empty. */
+  commands: z.array(textSchema.min(1, 'must not be empty')).max(256).optional(),
+  /** A seccomp profile in Docker's JSON format instead of the default one: the path of a file, or its content. */
+  seccomp: z.union([textSchema.min(1, 'must not be empty'), z.record(z.string(), z.unknown())]).optional(),
   driver: z.string().min(1).max(40).optional(),
   minTier: z.enum(tiers).default('process'),
 })

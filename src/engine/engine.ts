@@ -2,7 +2,9 @@ import { randomInt } from 'node:crypto'
 import type { Driver, Probe, TemplateRoot } from '../contract/driver.js'
 import { checkCallOptions } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
-import type { CallOptions, Platform, PlatformProcess, SandboxFilter, SandboxInfo } from '../contract/platform.js'
+import type { LimitsInput } from '../contract/limits.js'
+import type { CallOptions, Platform, PlatformProcess, SandboxFilter, SandboxInfo, SandboxUsage } from '../contract/platform.js'
+import type { Receipt } from '../contract/receipt.js'
 import type { RunRequest } from '../contract/run.js'
 import type { SpecInput } from '../contract/spec.js'
 import { candidates, chooseDriver } from '../policy/choose.js'
@@ -93,6 +95,21 @@ export class Engine implements Platform {
     return sandbox.start(request, signal)
   }
 
+  async limit(id: string, _limits: LimitsInput): Promise<SandboxInfo> {
+    await this.#find(id)
+    throw new SandboxError('unsupported', 'limits cannot be changed yet')
+  }
+
+  async usage(id: string): Promise<SandboxUsage> {
+    await this.#find(id)
+    throw new SandboxError('unsupported', 'usage cannot be told yet')
+  }
+
+  async receipt(id: string): Promise<Receipt> {
+    await this.#find(id)
+    throw new SandboxError('unsupported', 'there are no receipts yet')
+  }
+
   async close(id: string): Promise<void> {
     await this.#sandboxes.get(parseId(id))?.close()
   }
@@ -136,7 +153,7 @@ export class Engine implements Platform {
 
     const id = this.#newId()
     const limited = { ...spec, limits: choice.limits }
-    const open = await this.#withPatience(creation, openCell({ driver, spec: { id, root, limits: choice.limits }, filter, signal }))
+    const open = await this.#withPatience(creation, openCell({ driver, spec: { id, root, limits: choice.limits, rootMode: spec.root, mounts: [], commands: undefined }, filter, signal }))
     const sandbox = new LiveSandbox({
       id,
       spec: limited,

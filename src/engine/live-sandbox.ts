@@ -142,7 +142,7 @@ export class LiveSandbox {
 
   async #oomKills(): Promise<number | undefined> {
     try {
-      return (await this.#making.open.cell.usage()).oomKills
+      return (await this.#making.open.cell.usage()).hits.memory
     } catch {
       // A cell that cannot be asked any more has not told us of a kill.
       return undefined

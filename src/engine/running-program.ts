@@ -8,7 +8,7 @@ import { Deadline } from './deadline.js'
 import { MeteredOutput } from './metered-output.js'
 import { outcomeOf, type Stop } from './outcome.js'
 import { killSignal, signalNumber } from './signals.js'
-import { toMicroseconds } from './usage.js'
+import { nothingUsed, toMicroseconds } from './usage.js'
 
 /** What a run asks of the sandbox it is in. */
 export interface RunSurroundings {
@@ -54,7 +54,7 @@ export class RunningProgram implements PlatformProcess {
       failure: (cause) => surroundings.failure(cause),
     })
     const { timeMs } = plan
-    if (timeMs !== undefined) this.#deadline = new Deadline(timeMs, () => void this.#stopWith({ kind: 'timed-out', limitMs: timeMs }))
+    if (timeMs !== undefined) this.#deadline = new Deadline(timeMs, () => void this.#stopWith({ kind: 'timed-out', by: 'wall', limitMs: timeMs }))
     signal?.addEventListener('abort', this.#onAbort, { once: true })
     if (signal?.aborted) this.#abort()
     this.ended = this.#finish()
@@ -146,7 +146,7 @@ export class RunningProgram implements PlatformProcess {
     const { cpuUserMs, cpuSystemMs, memoryPeakBytes } = exit
     return {
       outcome: outcomeOf({ exit, stop: this.#stop, ranOutOfMemory, memoryBytes: surroundings.memoryBytes }),
-      usage: toMicroseconds({ wallMs, cpuUserMs, cpuSystemMs, memoryPeakBytes, outputBytes: this.output.printedBytes }),
+      usage: toMicroseconds({ ...nothingUsed, wallMs, cpuUserMs, cpuSystemMs, memoryPeakBytes, outputBytes: this.output.printedBytes }),
       truncated: this.output.isTruncated,
     }
   }

@@ -5,7 +5,8 @@ import { checkCommand, checkEnv } from '../policy/bounds.js'
 import type { RunPlan } from '../policy/run.js'
 
 const resources = { fileSize: 1, core: 4, processes: 6, files: 7 } as const
-const unlimited = 2n ** 64n - 1n
+/** Programs that use select() break when they are given more without having asked. */
+const softFiles = 1024n
 
 export interface StartContext {
   readonly plan: RunPlan
@@ -40,16 +41,16 @@ function environmentOf({ plan, user, root }: StartContext): Record<string, strin
 }
 
 /**
- * No core dumps; 1,024 open files, which a program may raise to 4,096; files of any size, since the cell's disk bounds them. The number of
+ * No core dumps; at most 1,024 open files, which a program may raise to the limit; no file larger than the limit. The number of
  * processes is set here too, but only where the driver says that it holds: without a user namespace of its own a cell would count what else
  * the host's user runs.
  */
 function rlimitsOf({ limits, probe }: StartContext): StartRequest['rlimits'] {
-  const processes = BigInt(limits.processes)
+  const [processes, files, fileSize] = [BigInt(limits.processes), BigInt(limits.openFiles), BigInt(limits.fileSizeBytes)]
   return [
     { resource: resources.core, soft: 0n, hard: 0n },
-    { resource: resources.files, soft: 1024n, hard: 4096n },
-    { resource: resources.fileSize, soft: unlimited, hard: unlimited },
+    { resource: resources.files, soft: files < softFiles ? files : softFiles, hard: files },
+    { resource: resources.fileSize, soft: fileSize, hard: fileSize },
     ...(probe.limits.processes.enforced ? [{ resource: resources.processes, soft: processes, hard: processes }] : []),
   ]
 }

@@ -1,6 +1,6 @@
 import type { PlatformProcess } from '../contract/platform.js'
 import type { Ending, OutputEvent, Outcome } from '../contract/run.js'
-import { toMicroseconds } from './usage.js'
+import { nothingUsed, toMicroseconds } from './usage.js'
 
 /** A program that did not start: it printed nothing, reads nothing and has ended. */
 export class UnstartedProgram implements PlatformProcess {
@@ -9,7 +9,7 @@ export class UnstartedProgram implements PlatformProcess {
   readonly output: AsyncIterable<OutputEvent> = { [Symbol.asyncIterator]: () => ({ next: () => Promise.resolve({ done: true, value: undefined }) }) }
 
   constructor(outcome: Extract<Outcome, { kind: 'not-started' }>, wallMs: number) {
-    const usage = toMicroseconds({ wallMs, cpuUserMs: 0, cpuSystemMs: 0, memoryPeakBytes: 0, outputBytes: 0 })
+    const usage = toMicroseconds({ ...nothingUsed, wallMs })
     this.ended = Promise.resolve({ outcome, usage, truncated: false })
   }
 

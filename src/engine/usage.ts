@@ -1,5 +1,17 @@
 import type { Usage } from '../contract/run.js'
 
+export const nothingUsed: Usage = {
+  wallMs: 0,
+  cpuUserMs: 0,
+  cpuSystemMs: 0,
+  memoryPeakBytes: 0,
+  processesPeak: null,
+  readBytes: 0,
+  writtenBytes: 0,
+  outputBytes: 0,
+  hits: { memory: null, processes: null },
+}
+
 /** Times are kept to the microsecond: no clock here knows more, and what follows is the noise of a division. */
 export function toMicroseconds(usage: Usage): Usage {
   const { wallMs, cpuUserMs, cpuSystemMs, ...rest } = usage

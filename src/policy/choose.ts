@@ -25,7 +25,19 @@ const doctor = 'glovebox doctor'
 const onLinux = 'docker run --rm -it --privileged -v "$PWD:/src" -w /src node:22 npx glovebox doctor'
 
 /** Where a limit's value is kept. */
-const valueNames = { memory: 'memoryBytes', cpus: 'cpus', disk: 'diskBytes', processes: 'processes' } as const satisfies Record<DriverLimit, keyof Limits>
+const valueNames = {
+  memory: 'memoryBytes',
+  cpus: 'cpus',
+  cpuTime: 'cpuTimeMs',
+  disk: 'diskBytes',
+  inodes: 'inodes',
+  fileSize: 'fileSizeBytes',
+  openFiles: 'openFiles',
+  processes: 'processes',
+  readRate: 'readBytesPerSecond',
+  writeRate: 'writeBytesPerSecond',
+} as const satisfies Record<DriverLimit, keyof Limits>
+const sizes: readonly DriverLimit[] = ['memory', 'disk', 'fileSize', 'readRate', 'writeRate']
 
 type Candidate = Pick<Driver, 'name' | 'tier'>
 
@@ -82,14 +94,14 @@ function lackingLimits(limits: Limits, probe: Probe): string[] {
     const enforcement = probe.limits[limit]
     if (!enforcement.enforced) return [`limits.${limit} cannot be enforced: ${enforcement.why}`]
     const value = limits[valueNames[limit]]
-    if (enforcement.max === undefined || value <= enforcement.max) return []
+    if (value === undefined || enforcement.max === undefined || value <= enforcement.max) return []
     const [wanted, most] = [inWords(limit, value, Math.ceil), inWords(limit, enforcement.max, Math.floor)]
     return [`limits.${limit}: ${wanted} is above the ${most} that can be enforced (${enforcement.by})`]
   })
 }
 
 function inWords(limit: DriverLimit, value: number, round: (value: number) => number): string {
-  return limit === 'memory' || limit === 'disk' ? bytesInUnits(value, round) : String(value)
+  return sizes.includes(limit) ? bytesInUnits(value, round) : String(value)
 }
 
 function lackingUser(user: UserName, probe: Probe): string[] {
@@ -105,7 +117,7 @@ export function userRefusal(user: UserName, why: string): string {
 function unenforcedLimits(limits: Limits, probe: Probe): SandboxInfo['unenforced'] {
   return driverLimits().flatMap((limit) => {
     const enforcement = probe.limits[limit]
-    return enforcement.enforced || limits.stated.includes(limit) ? [] : [{ limit, why: enforcement.why }]
+    return enforcement.enforced || limits.stated.includes(limit) || limits[valueNames[limit]] === undefined ? [] : [{ limit, why: enforcement.why }]
   })
 }
 
@@ -113,7 +125,9 @@ function lowerDefaults(limits: Limits, probe: Probe): Limits {
   const lowered: Partial<Record<(typeof valueNames)[DriverLimit], number>> = {}
   for (const limit of driverLimits()) {
     const enforcement = probe.limits[limit]
-    if (enforcement.enforced && enforcement.max !== undefined && enforcement.max < limits[valueNames[limit]]) lowered[valueNames[limit]] = enforcement.max
+    const value = limits[valueNames[limit]]
+    if (value === undefined || !enforcement.enforced || enforcement.max === undefined) continue
+    if (enforcement.max < value) lowered[valueNames[limit]] = enforcement.max
   }
   return { ...limits, ...lowered }
 }

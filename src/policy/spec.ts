@@ -17,15 +17,27 @@ export function parseSpec(input: unknown): Spec {
 /** Every limit with a value; those without one of their own take the default and are not in `stated`. */
 function completeLimits(input: z.output<typeof limitsSchema>): Limits {
   const names = Object.keys(limitsSchema.shape) as LimitName[]
+  const diskBytes = input.disk ?? defaultLimits.diskBytes
   return {
     memoryBytes: input.memory ?? defaultLimits.memoryBytes,
     cpus: input.cpus ?? defaultLimits.cpus,
+    cpuTimeMs: input.cpuTime,
     timeMs: input.time ?? defaultLimits.timeMs,
-    diskBytes: input.disk ?? defaultLimits.diskBytes,
+    diskBytes,
+    inodes: input.inodes ?? inodesFor(diskBytes),
+    fileSizeBytes: input.fileSize ?? diskBytes,
+    openFiles: input.openFiles ?? defaultLimits.openFiles,
     processes: input.processes ?? defaultLimits.processes,
+    readBytesPerSecond: input.readRate,
+    writeBytesPerSecond: input.writeRate,
     outputBytes: input.output ?? defaultLimits.outputBytes,
     stated: names.filter((name) => input[name] !== undefined),
   }
+}
+
+/** Every file that is not empty takes a page, so this many never stand in the way of an honest guest; the floor leaves room for folders. */
+export function inodesFor(diskBytes: number): number {
+  return Math.max(1024, Math.ceil(diskBytes / 4096))
 }
 
 export function parseId(id: unknown): string {

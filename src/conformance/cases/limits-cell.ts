@@ -12,7 +12,13 @@ const MiB = 2 ** 20
 const statements: Readonly<Record<DriverLimit, LimitsInput>> = {
   memory: { memory: '64m' },
   cpus: { cpus: 0.5 },
+  cpuTime: { cpuTime: '5s' },
   disk: { disk: '2m' },
+  inodes: { inodes: 200 },
+  fileSize: { fileSize: '1m' },
+  openFiles: { openFiles: 64 },
+  readRate: { readRate: '16m' },
+  writeRate: { writeRate: '16m' },
   processes: { processes: 16 },
 }
 

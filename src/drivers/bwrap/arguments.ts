@@ -145,7 +145,7 @@ function wardenArguments(plan: CellPlan): string[] {
   const isSingle = ids.kind === 'single'
   return [
     ...(isSingle ? veiledInside(plan) : []).flatMap((path) => ['--veil', path]),
-    ...['--disk', `${spec.limits.diskBytes}`, `${inodesFor(spec.limits.diskBytes)}`],
+    ...['--disk', `${spec.limits.diskBytes}`, `${spec.limits.inodes}`],
     ...writableFolders(ids).flatMap(({ path, owner, mode }) => ['--writable', path, `${owner}`, `${owner}`, mode]),
     '--pts',
     ...masked.flatMap((path) => ['--mask', path]),
@@ -179,11 +179,6 @@ function writableFolders(ids: CellIds): WritableFolder[] {
     { path: '/dev/shm', owner: root, mode: '1777' },
     ...(ids.kind === 'single' ? [] : [{ path: '/root', owner: 0, mode: '0700' }]),
   ]
-}
-
-/** Every file that is not empty takes a page, so this many never stand in the way of an honest guest; the floor leaves room for folders. */
-function inodesFor(diskBytes: number): number {
-  return Math.max(1024, Math.ceil(diskBytes / 4096))
 }
 
 function stageName(index: number): string {

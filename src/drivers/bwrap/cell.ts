@@ -1,6 +1,8 @@
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Cell, CellUsage, GuestUser } from '../../contract/driver.js'
+import type { Cell, CellRun, CellUsage, GuestUser } from '../../contract/driver.js'
+import { SandboxError } from '../../contract/errors.js'
+import type { Expectation, Posture } from '../../contract/posture.js'
 import { findProcesses, killProcess, parentOf } from '../../sys/processes.js'
 import type { SpawnedProcess } from '../../sys/spawn.js'
 import { workdir } from './arguments.js'
@@ -26,6 +28,7 @@ export class BwrapCell implements Cell {
   readonly channel: Duplex
   readonly users: readonly GuestUser[]
   readonly workdir = workdir
+  readonly expects: readonly Expectation[] = []
   readonly #parts: CellParts
   #closed: Promise<void> | undefined
 
@@ -37,6 +40,19 @@ export class BwrapCell implements Cell {
 
   diagnosis(): string {
     return this.#parts.process.diagnosis()
+  }
+
+  beginRun(): CellRun {
+    const usage = () => this.#parts.usage()
+    return { group: undefined, usage, close: () => Promise.resolve() }
+  }
+
+  limit(): Promise<void> {
+    return Promise.reject(new SandboxError('unsupported', 'limits of a live cell cannot be changed yet'))
+  }
+
+  posture(): Promise<readonly Posture[]> {
+    return Promise.resolve([])
   }
 
   usage(): Promise<CellUsage> {

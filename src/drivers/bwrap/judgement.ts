@@ -101,11 +101,18 @@ function lastLine(said: string): string {
 /** What holds each limit. Cgroups are handed in: what they enforce, or why there are none. */
 export function judgeLimits(facts: HostFacts, cgroups: Cgroups['enforces'] | string): Probe['limits'] {
   const { memory, cpus, processes } = typeof cgroups === 'string' ? noCgroups(cgroups) : cgroups
+  const notYet = { enforced: false, why: 'nothing here counts it for a run' } as const
   return {
     memory,
     cpus,
+    cpuTime: notYet,
     disk: { enforced: true, by: 'a tmpfs of that size, shared by all that is writable', max: Math.floor(facts.memoryBytes / 2) },
+    inodes: { enforced: true, by: 'the inode count of that tmpfs' },
+    fileSize: { enforced: true, by: 'RLIMIT_FSIZE of each process' },
+    openFiles: { enforced: true, by: 'RLIMIT_NOFILE of each process', max: 4096 },
     processes: processes.enforced ? processes : judgeProcesses(facts),
+    readRate: notYet,
+    writeRate: notYet,
   }
 }
 
@@ -126,4 +133,9 @@ export function judgeUsers(facts: HostFacts): Probe['users'] {
   const why =
     facts.uid === 0 ? 'this root cannot give a cell ids of its own (capabilities or uid_map of the container)' : 'only root can give a cell more than one id'
   return { user: { available: true }, root: { available: false, why } }
+}
+
+export function judgeFeatures(): Probe['features'] {
+  const none = { available: false, why: 'this driver cannot do it yet' } as const
+  return { commands: none, 'mounts-ro': none, 'mounts-rw': none, 'root-overlay': none }
 }

@@ -1,5 +1,5 @@
 import { once as eventOf } from 'node:events'
-import type { Cell, CellSpec } from '../../contract/driver.js'
+import type { Cell, CellSpec, CellUsage } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import { nativeProgram } from '../../sys/native.js'
 import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
@@ -23,12 +23,24 @@ export async function openCell(opening: Opening): Promise<Cell> {
     signal.throwIfAborted()
     process = await spawnCell(opening)
     await greeting(process, signal)
-    const usage = () => ({ oomKills: lease.cgroup?.usage().oomKills })
+    const usage = () => usageOf(lease)
     return new BwrapCell({ process, users: guestUsers(lease.ids), usage, remains: lease.remains, release: lease.release })
   } catch (error) {
     if (process) await endProcess(process, lease.remains)
     await lease.release()
     throw error
+  }
+}
+
+function usageOf({ cgroup }: Lease): CellUsage {
+  const counted = cgroup?.usage()
+  return {
+    cpuMs: counted?.cpuMs,
+    memoryBytes: undefined,
+    memoryPeakBytes: counted?.memoryPeakBytes,
+    processes: undefined,
+    processesPeak: counted?.processesPeak,
+    hits: { memory: counted?.oomKills, processes: counted?.processHits },
   }
 }
 

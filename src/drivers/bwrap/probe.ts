@@ -5,7 +5,7 @@ import { defaultLimits } from '../../contract/limits.js'
 import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { randomId } from '../../sys/random-id.js'
 import { type HostFacts, readHostFacts } from './facts.js'
-import { canMapRanges, judgeLimits, judgeUsers, obstacleOf, obstaclesBefore, type Trial } from './judgement.js'
+import { canMapRanges, judgeLimits, judgeFeatures, judgeUsers, obstacleOf, obstaclesBefore, type Trial } from './judgement.js'
 
 const trialMs = 10_000
 
@@ -36,6 +36,7 @@ function describe(facts: HostFacts, obstacles: readonly Obstacle[], cgroups: Cgr
     obstacles,
     limits: judgeLimits(facts, 'unavailable' in cgroups ? (cgroups.enforces ?? cgroups.unavailable) : cgroups.enforces),
     users: judgeUsers(facts),
+    features: judgeFeatures(),
     filtersSyscalls: true,
     isolates: true,
     facts: {
@@ -71,6 +72,9 @@ function trialSpec(): CellSpec {
   return {
     id: randomId(),
     root: { name: 'trial', binds: [{ source: '/usr', target: '/usr' }], symlinks: [], shell: '/bin/sh', env: {} },
-    limits: { ...defaultLimits, diskBytes: 65_536, stated: [] },
+    limits: { ...defaultLimits, diskBytes: 65_536, inodes: 64, fileSizeBytes: 65_536, stated: [] },
+    rootMode: 'readonly',
+    mounts: [],
+    commands: undefined,
   }
 }

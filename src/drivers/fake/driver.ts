@@ -2,7 +2,7 @@
  * A real driver without isolation: the native warden runs on the host as whoever started it, in a temporary folder. It is there so that everything
  * above drivers can be tried in milliseconds and anywhere; it is never chosen unless asked for by name.
  */
-import type { Cell, Driver, GuestUser } from '../../contract/driver.js'
+import type { Cell, Driver, GuestUser, RunCounts } from '../../contract/driver.js'
 import { nativeProgram } from '../../sys/native.js'
 import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
 import { makeTempFolder, removeTree, sweepTempFolders } from '../../sys/temp-folder.js'
@@ -50,12 +50,23 @@ function fakeCell(warden: SpawnedProcess, folder: string): Cell {
     users: [currentUser(folder)],
     workdir: folder,
     diagnosis: () => warden.diagnosis(),
-    usage: () => Promise.resolve({ oomKills: undefined }),
+    expects: [],
+    beginRun: () => ({ group: undefined, usage: () => nothingCounted, close: () => Promise.resolve() }),
+    limit: () => Promise.resolve(),
+    posture: () => Promise.resolve([]),
+    usage: () => Promise.resolve({ ...nothingCounted, memoryBytes: undefined, processes: undefined }),
     close: () => {
       closing ??= closeFakeCell(warden, folder)
       return closing
     },
   }
+}
+
+const nothingCounted: RunCounts = {
+  cpuMs: undefined,
+  memoryPeakBytes: undefined,
+  processesPeak: undefined,
+  hits: { memory: undefined, processes: undefined },
 }
 
 function currentUser(home: string): GuestUser {

@@ -1,7 +1,8 @@
 import { connectWarden } from '../../channel/index.js'
-import type { Cell, Enforcement, GuestUser, Obstacle, Probe } from '../../contract/driver.js'
+import type { Availability, Cell, Enforcement, GuestUser, Obstacle, Probe } from '../../contract/driver.js'
 
 const noWalls: Enforcement = { enforced: false, why: 'the fake driver has no walls and sets no limits' }
+const notHere: Availability = { available: false, why: 'the fake driver has no root filesystem of its own' }
 const probeTimeoutMs = 10_000
 
 /** What the fake driver can do here, found by running a program with it. */
@@ -12,7 +13,19 @@ export async function probeFake(open: (signal: AbortSignal) => Promise<Cell>): P
     tier: 'none',
     available: obstacle === undefined,
     obstacles: obstacle ? [obstacle] : [],
-    limits: { memory: noWalls, cpus: noWalls, disk: noWalls, processes: noWalls },
+    limits: {
+      memory: noWalls,
+      cpus: noWalls,
+      cpuTime: noWalls,
+      disk: noWalls,
+      inodes: noWalls,
+      fileSize: noWalls,
+      openFiles: noWalls,
+      processes: noWalls,
+      readRate: noWalls,
+      writeRate: noWalls,
+    },
+    features: { commands: notHere, 'mounts-ro': notHere, 'mounts-rw': notHere, 'root-overlay': notHere },
     users: { user: { available: true }, root: { available: false, why: 'the fake driver runs everything as whoever started it' } },
     filtersSyscalls: false,
     isolates: false,

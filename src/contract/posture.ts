@@ -1,0 +1,47 @@
+/**
+ * What holds around a cell or one of its processes, as it was found. An item is called a *control*; the same names stand in expectations,
+ * postures and receipts.
+ *
+ * | of the cell | value |
+ * |---|---|
+ * | `namespaces` | `{ cgroup, ipc, mnt, net, pid, user, uts }`, each `'own'` or `'host'` |
+ * | `uid-map`, `gid-map` | rows of `[inside, outside, count]` |
+ * | `interfaces` | names of the network interfaces |
+ * | `mounts` | rows of `{ target, type, access: 'ro' \| 'rw', nosuid, nodev, noexec }`, sorted by target, in the order of mounting where equal |
+ * | `limit.<name>` | the number the kernel states for a limit, under the limit's name |
+ * | `warden` | `{ capabilities, noNewPrivs, seccomp, filters }` of the first process |
+ *
+ * | of a program | value |
+ * |---|---|
+ * | `ids` | `{ uid, gid, groups }`, as the cell sees them: all four of each kind are equal, or the value is a text that says otherwise |
+ * | `capabilities` | `{ effective, permitted, inheritable, bounding, ambient }` as hexadecimal text without leading zeros |
+ * | `no-new-privs` | boolean |
+ * | `seccomp` | `{ mode, filters }`: 2 is a filter; how many are stacked |
+ * | `filter` | SHA-256 of the newest filter's instructions, hexadecimal |
+ * | `placement` | `{ namespaces: 'cell', cgroup: 'run' }` when it is where it should be, otherwise texts that say where |
+ * | `rlimits` | `{ core, cpu, fileSize, files, processes, … }`: rows of `[soft, hard]`, `'unlimited'` or numbers |
+ * | `descriptors` | numbers of those that survive execve |
+ */
+export type Evidence = 'kernel' | 'runtime' | 'probe' | 'asserted'
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
+
+export interface Observation {
+  readonly control: string
+  readonly value: Json
+  /** `kernel`: read from it; `probe`: tried from inside; `runtime`: told by what built the cell; `asserted`: nobody could be asked. Only the first two prove anything. */
+  readonly evidence: Evidence
+  /** Where it was read, or why it could not be. */
+  readonly source: string
+}
+
+export interface Expectation {
+  readonly control: string
+  readonly value: Json
+}
+
+export interface Posture {
+  /** `cell`, or `pid 7`, or `pid 7 thread 9`: numbers as the cell sees them. */
+  readonly subject: string
+  readonly observations: readonly Observation[]
+}

@@ -1,0 +1,109 @@
+import { z } from 'zod'
+import { limitsSchema } from './limits.js'
+import { tiers } from './spec.js'
+
+/** The record of what was enforced. Everything but `signature` is signed, in canonical form: keys sorted, no white space (RFC 8785). */
+
+const jsonSchema: z.ZodType = z.json()
+const evidenceSchema = z.enum(['kernel', 'runtime', 'probe', 'asserted'])
+const countSchema = z.number().min(0)
+const orNull = <Schema extends z.ZodType>(schema: Schema) => schema.nullable()
+const timeSchema = z.iso.datetime()
+
+/** One thing that was demanded, and what was found. */
+const controlSchema = z.strictObject({
+  /** Such as `limit.memory`, `capabilities`, `mounts`. */
+  control: z.string().min(1),
+  /** `cell`, or the program that was looked at, as `run 1`. */
+  subject: z.string().min(1),
+  /** Null: nothing was asked for, and nothing is limited. */
+  requested: jsonSchema,
+  /** True when the user stated it, false for a default. */
+  stated: z.boolean(),
+  /** Null when nothing enforces it. */
+  enforced: jsonSchema,
+  /** Only `kernel` and `probe` prove anything. */
+  evidence: evidenceSchema,
+  source: z.string(),
+  /** `proven`: observed by kernel or probe and as demanded; `told`, `asserted`: by its evidence; `not-enforced`: a default that nothing enforces here. */
+  verdict: z.enum(['proven', 'told', 'asserted', 'not-enforced']),
+  why: z.string().optional(),
+})
+
+const hitsSchema = z.strictObject({ memory: orNull(countSchema), processes: orNull(countSchema) })
+
+const usageSchema = z.strictObject({
+  wallMs: countSchema,
+  cpuUserMs: countSchema,
+  cpuSystemMs: countSchema,
+  memoryPeakBytes: countSchema,
+  processesPeak: orNull(countSchema),
+  readBytes: countSchema,
+  writtenBytes: countSchema,
+  outputBytes: countSchema,
+  hits: hitsSchema,
+})
+
+const runSchema = z.strictObject({
+  number: z.int().min(1),
+  /** SHA-256 of the canonical form of the command; the command itself may hold secrets. */
+  commandHash: z.string(),
+  user: z.string(),
+  /** Names only. */
+  environment: z.array(z.string()),
+  startedAt: timeSchema,
+  /** How thoroughly its posture was read at the gate. */
+  posture: z.enum(['full', 'short']),
+  /** Undefined while it runs. */
+  outcome: z.record(z.string(), jsonSchema).optional(),
+  usage: usageSchema.optional(),
+})
+
+const sandboxUsageSchema = z.strictObject({
+  wallMs: countSchema,
+  cpuMs: countSchema,
+  memoryBytes: orNull(countSchema),
+  memoryPeakBytes: countSchema,
+  processes: orNull(countSchema),
+  processesPeak: orNull(countSchema),
+  readBytes: countSchema,
+  writtenBytes: countSchema,
+  outputBytes: countSchema,
+  runs: countSchema,
+  hits: hitsSchema,
+})
+
+export const receiptSchema = z.strictObject({
+  schema: z.literal('glovebox-receipt/1'),
+  sandbox: z.strictObject({ id: z.string(), name: z.string().optional(), agent: z.string().optional() }),
+  issuedAt: timeSchema,
+  createdAt: timeSchema,
+  glovebox: z.string(),
+  host: z.strictObject({ kernel: z.string(), arch: z.string() }),
+  driver: z.strictObject({ name: z.string(), tier: z.enum(tiers), facts: z.record(z.string(), z.string()) }),
+  template: z.string(),
+  /** SHA-256 of the canonical form of the whole parsed spec. */
+  specHash: z.string(),
+  controls: z.array(controlSchema),
+  /** Processes and threads that were looked at when this was issued, all as demanded. */
+  inspected: z.strictObject({ processes: z.int().min(0), threads: z.int().min(0) }),
+  /** The latest, when there were more than fit. */
+  runs: z.array(runSchema),
+  usage: sandboxUsageSchema,
+  signature: z.strictObject({
+    algorithm: z.literal('ed25519'),
+    /** SHA-256 of the public key's SPKI form, first 16 hexadecimal digits. */
+    keyId: z.string(),
+    /** The public key, SPKI, base64: proves nothing by itself; compare it with one you trust. */
+    publicKey: z.string(),
+    value: z.string(),
+  }),
+})
+
+export type Receipt = z.output<typeof receiptSchema>
+export type ReceiptControl = z.output<typeof controlSchema>
+export type ReceiptRun = z.output<typeof runSchema>
+export type UnsignedReceipt = Omit<Receipt, 'signature'>
+
+/** Every limit has a control of this name. */
+export const limitControls = Object.keys(limitsSchema.shape).map((name) => `limit.${name}`)
