@@ -1,4 +1,4 @@
-import type { DriverLimit } from '../contract/driver.js'
+import type { DriverLimit, Feature } from '../contract/driver.js'
 import type { Need, Subject } from './subject.js'
 
 /** Why the subject cannot be asked for this, in the probe's own words; undefined when it can. */
@@ -17,17 +17,20 @@ export function lackOf(need: Need, subject: Subject): string | undefined {
       return probe.users.root.available ? undefined : `no root here: ${probe.users.root.why}`
     case 'no-user:root':
       return probe.users.root.available ? `${probe.driver} says that it has root` : undefined
-    case 'limit:memory':
-    case 'limit:cpus':
-    case 'limit:disk':
-    case 'limit:processes':
-      return lackOfLimit(need.slice('limit:'.length) as DriverLimit, subject)
-    case 'no-limit:memory':
-    case 'no-limit:cpus':
-    case 'no-limit:disk':
-    case 'no-limit:processes':
-      return lackOfRefusal(need.slice('no-limit:'.length) as DriverLimit, subject)
+    default:
+      return lackOfNamed(need, subject)
   }
+}
+
+type NamedNeed = `${'' | 'no-'}${'limit' | 'feature'}:${string}`
+
+function lackOfNamed(need: NamedNeed, subject: Subject): string | undefined {
+  const name = need.slice(need.indexOf(':') + 1)
+  if (need.startsWith('limit:')) return lackOfLimit(name as DriverLimit, subject)
+  if (need.startsWith('no-limit:')) return lackOfRefusal(name as DriverLimit, subject)
+  const found = subject.probe.features[name as Feature]
+  if (need.startsWith('feature:')) return found.available ? undefined : `no ${name} here: ${found.why}`
+  return found.available ? `${subject.probe.driver} says that it has ${name}` : undefined
 }
 
 function lackOfLimit(limit: DriverLimit, { probe }: Subject): string | undefined {

@@ -1,4 +1,7 @@
-import type { DriverLimit, Probe } from '../contract/driver.js'
+import type { DriverLimit, Feature, Probe } from '../contract/driver.js'
+import type { LimitsInput, RunLimitsInput } from '../contract/limits.js'
+import type { SandboxUsage } from '../contract/platform.js'
+import type { Receipt } from '../contract/receipt.js'
 import type { Command, Ending, OutputEvent, Outcome, Usage, SignalName } from '../contract/run.js'
 import type { SpecInput, UserName } from '../contract/spec.js'
 
@@ -22,6 +25,10 @@ export interface SubjectSandbox {
   run(command: Command, options?: SubjectRunOptions): Promise<SubjectResult>
   /** For what has to be talked to while it runs. Nothing is captured. */
   start(command: Command, options?: SubjectStartOptions): Promise<SubjectProcess>
+  /** Only an engine has these. */
+  limit?(limits: LimitsInput): Promise<void>
+  usage?(): Promise<SandboxUsage>
+  receipt?(): Promise<Receipt>
   close(): Promise<void>
 }
 
@@ -38,6 +45,8 @@ export interface SubjectStartOptions {
 export interface SubjectRunOptions extends Omit<SubjectStartOptions, 'stdin'> {
   /** All of the input, or nothing at all when it is left out. */
   readonly stdin?: Uint8Array
+  /** Below the sandbox's own. */
+  readonly limits?: RunLimitsInput
   /** Only an engine enforces it. */
   readonly output?: { readonly limit: number; readonly onLimit: 'kill' | 'truncate' }
   readonly signal?: AbortSignal
@@ -70,6 +79,8 @@ export interface HostView {
   snapshot(): Promise<HostSnapshot>
   /** Opens and reads a file of the host's, as any of its programs would. */
   readFile(path: string): Promise<void>
+  /** What the kernel says could be had without swapping. */
+  availableMemoryBytes(): Promise<number>
 }
 
 /** What a closed sandbox may leave none of. Each list holds one line per thing, the same line every time it is looked at. */
@@ -114,7 +125,17 @@ export interface Listener {
 }
 
 /** A condition that `probe()` or the depth decides; a case whose needs are not met is skipped with the reason. */
-export type Need = 'engine' | 'isolates' | 'own-inodes' | 'filters-syscalls' | 'user:root' | 'no-user:root' | `limit:${DriverLimit}` | `no-limit:${DriverLimit}`
+export type Need =
+  | 'engine'
+  | 'isolates'
+  | 'own-inodes'
+  | 'filters-syscalls'
+  | 'user:root'
+  | 'no-user:root'
+  | `feature:${Feature}`
+  | `no-feature:${Feature}`
+  | `limit:${DriverLimit}`
+  | `no-limit:${DriverLimit}`
 
 export interface Case {
   /** `group/what`, never changed once published. */

@@ -67,5 +67,4 @@ export const defaultLimits: Omit<Limits, 'stated' | 'inodes' | 'fileSizeBytes'> 
 /** What a single run may be held to below its sandbox's own limits. Time and output have fields of their own in a run's request. */
 export const runLimitsSchema = limitsSchema.pick({ memory: true, cpuTime: true, processes: true, fileSize: true, openFiles: true })
 
-/** The limits that can be changed while a sandbox lives; drivers may know fewer. */
-export const liveLimitsSchema = limitsSchema
+export type RunLimitsInput = z.input<typeof runLimitsSchema>

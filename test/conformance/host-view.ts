@@ -30,6 +30,7 @@ export async function createHostView(options: HostViewOptions): Promise<PlantedH
     namespaces: Object.fromEntries(namespaceKinds.map((kind) => [kind, readlinkSync(`/proc/self/ns/${kind}`)])),
     snapshot: () => Promise.resolve(takeSnapshot(options, planted.canaries.process.pid)),
     readFile: async (path) => void (await readFile(path)),
+    availableMemoryBytes: async () => Number(/^MemAvailable:\s*(\d+) kB/m.exec(await readFile('/proc/meminfo', 'utf8'))?.[1]) * 1024,
     [Symbol.asyncDispose]: planted.remove,
   }
 }

@@ -1,0 +1,150 @@
+import { ensure, ensureExited, ensureSame } from '../check.js'
+import { python } from '../guest.js'
+import type { Case } from '../subject.js'
+import { withstand } from '../under-attack.js'
+
+const MiB = 2 ** 20
+const limitBytes = 64 * MiB
+const needs = ['engine', 'isolates', 'limit:memory'] as const
+
+/** Each takes a part of what is too much together, and touches it. */
+const many = `import os, time
+pids = []
+for _ in range(8):
+    pid = os.fork()
+    if pid == 0:
+        block = bytearray(b'x') * (24 << 20); time.sleep(1); os._exit(0)
+    pids.append(pid)
+killed = sum(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -9 for pid in pids)
+print(killed)`
+
+/** More of the template's files than fit, read through the page cache. */
+const readMuch = `import os
+total = 0
+for folder, _, names in os.walk('/usr/lib'):
+    for name in names:
+        path = os.path.join(folder, name)
+        if os.path.islink(path) or not os.path.isfile(path): continue
+        try:
+            with open(path, 'rb', buffering=0) as f:
+                while chunk := f.read(1 << 20): total += len(chunk)
+        except OSError: pass
+        if total > 256 << 20: break
+    if total > 256 << 20: break
+print(total)`
+
+const keepFile = `import mmap
+with open('/workspace/f', 'wb', buffering=0) as f:
+    while True: f.write(b'x' * 65536)`
+
+/** Memory that belongs to no address space: a pipe's and a socket's buffers. */
+const buffers = `import os, socket, fcntl
+held = []
+for _ in range(900):
+    try:
+        a, b = socket.socketpair(); a.setblocking(False)
+        a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        held += [a, b]
+        while True: a.send(b'x' * 65536)
+    except BlockingIOError: pass
+    except OSError: break
+print('held')`
+
+export const memoryAttackCases: readonly Case[] = [
+  {
+    id: 'attacks/memory-children',
+    name: 'children that together take more memory than the limit are killed, their parent tells of it, and so does the usage',
+    needs,
+    run: (subject) =>
+      withstand(subject, {
+        spec: { limits: { memory: limitBytes, disk: '2m' } },
+        command: python(many),
+        judge: (result) => {
+          const { outcome, usage } = result
+          // Whom the kernel chooses is its business: some of the children, or the parent among them.
+          if (outcome.kind === 'out-of-memory') return 'the parent itself was killed for want of memory'
+          const killed = Number(ensureExited(result))
+          ensure(killed >= 1 && usage.hits.memory !== null && usage.hits.memory >= killed, 'each kill must be counted', { killed, usage })
+          ensure(usage.memoryPeakBytes <= limitBytes, 'the peak must stay within the limit', usage)
+          return `${killed} children killed`
+        },
+      }),
+  },
+  {
+    id: 'attacks/memory-disk',
+    name: 'files beyond the memory limit, on a disk that would take them, end as out-of-memory',
+    needs: [...needs, 'limit:disk'],
+    run: (subject) =>
+      withstand(subject, {
+        spec: { limits: { memory: limitBytes, disk: '512m' } },
+        command: python(keepFile),
+        judge: ({ outcome }) => {
+          ensureSame(outcome, { kind: 'out-of-memory', limitBytes }, 'the outcome')
+          return 'out-of-memory'
+        },
+      }),
+  },
+  {
+    id: 'attacks/memory-page-cache',
+    name: 'a program that reads far more files than fit into its memory is not punished for it',
+    needs,
+    run: (subject) =>
+      withstand(subject, {
+        spec: { limits: { memory: limitBytes, disk: '2m', cpus: 1 } },
+        command: python(readMuch),
+        judge: (result) => {
+          const bytes = Number(ensureExited(result))
+          ensure(result.usage.memoryPeakBytes <= limitBytes, 'the peak must stay within the limit', result.usage)
+          return `read ${Math.round(bytes / MiB)} MiB within ${limitBytes / MiB} MiB`
+        },
+      }),
+  },
+  {
+    id: 'attacks/memory-buffers',
+    name: 'buffers of sockets count as memory too',
+    needs,
+    run: (subject) =>
+      withstand(subject, {
+        spec: { limits: { memory: limitBytes, disk: '2m' } },
+        command: python(buffers),
+        judge: ({ outcome, usage }) => {
+          ensure(outcome.kind === 'exited' || outcome.kind === 'out-of-memory', 'must end by itself or for want of memory', outcome)
+          ensure(usage.memoryPeakBytes <= limitBytes, 'the peak must stay within the limit', usage)
+          return `${outcome.kind} at ${Math.round(usage.memoryPeakBytes / MiB)} MiB`
+        },
+      }),
+  },
+  {
+    id: 'attacks/memory-suicide',
+    name: 'a program that kills itself with SIGKILL is signaled, not out of memory',
+    needs: ['engine'],
+    run: (subject) =>
+      withstand(subject, {
+        spec: {},
+        command: python('import os; os.kill(os.getpid(), 9)'),
+        judge: ({ outcome }) => {
+          ensureSame(outcome, { kind: 'signaled', signal: 'SIGKILL' }, 'the outcome')
+          return 'signaled'
+        },
+      }),
+  },
+  {
+    id: 'attacks/memory-one-of-two',
+    name: 'of two runs in one sandbox only the one that took the memory is out of memory',
+    needs,
+    run: (subject) =>
+      withstand(subject, {
+        spec: { limits: { memory: limitBytes, disk: '2m' } },
+        command: python('import time; time.sleep(2)'),
+        judge: async (slept, sandbox) => {
+          ensureExited(slept)
+          const quiet = sandbox.run(python('import time; time.sleep(1.5)'))
+          const greedy = await sandbox.run(python("block = bytearray(b'x') * (256 << 20)"))
+          ensureSame(greedy.outcome, { kind: 'out-of-memory', limitBytes }, 'the outcome of the greedy one')
+          const { outcome, usage } = await quiet
+          ensureSame([outcome, usage.hits.memory], [{ kind: 'exited', code: 0 }, 0], 'the outcome of the other one, and its kills')
+          return 'only the greedy one'
+        },
+      }),
+  },
+]

@@ -1,0 +1,129 @@
+import { ensure, ensureExited, ensureSame } from '../check.js'
+import { python } from '../guest.js'
+import type { Case, Subject, SubjectResult, SubjectSandbox } from '../subject.js'
+import { cpuMsOf, withstand } from '../under-attack.js'
+
+const needs = ['engine', 'isolates', 'limit:processes'] as const
+const limit = 32
+
+/** Forks as fast as it can, in every branch, and never gives up. */
+const forkLoop = 'import os\nwhile True:\n  try: os.fork()\n  except OSError: pass'
+
+/** Each generation leaves its session, its parent and its name behind. */
+const doubleFork = `import os, signal
+for s in (1, 2, 15): signal.signal(s, signal.SIG_IGN)
+while True:
+  try:
+    if os.fork() == 0:
+      os.setsid()
+      if os.fork(): os._exit(0)
+  except OSError: pass`
+
+const threads = `import threading, time, json
+n = 0
+try:
+  while n < 2000:
+    threading.Thread(target=time.sleep, args=(2,), daemon=True).start(); n += 1
+except RuntimeError: pass
+print(n, flush=True)
+import os; os._exit(0)`
+
+function bombCase(name: string, command: string[]): Case {
+  return {
+    id: `attacks/fork-bomb-${name}`,
+    name: `a fork bomb (${name}) stays within its processes, ends with its time, and leaves none`,
+    needs,
+    run: (subject) =>
+      withstand(subject, {
+        spec: { limits: { processes: limit } },
+        command,
+        options: { timeout: '3s' },
+        judge: (result, sandbox) => judgeBomb(subject, result, sandbox),
+      }),
+  }
+}
+
+async function judgeBomb(subject: Subject, { outcome, usage }: SubjectResult, sandbox: SubjectSandbox): Promise<string> {
+  ensureSame(outcome, { kind: 'timed-out', by: 'wall', limitMs: 3000 }, 'the outcome')
+  const { processesPeak, hits } = usage
+  const counts = subject.probe.limits.cpuTime.enforced
+  ensure(!counts || (hits.processes !== null && hits.processes > 0), 'the forks that were refused must be counted', usage)
+  ensure(processesPeak === null || processesPeak <= limit, 'never more processes than the limit', usage)
+  // The limit is free again: a run that was killed is gone with all it had.
+  ensureExited(await sandbox.run(python('import os\nfor _ in range(20):\n  if os.fork() == 0: os._exit(0)\nfor _ in range(20): os.wait()')))
+  return `timed out; peak ${String(processesPeak)}, refused ${String(hits.processes)}`
+}
+
+export const processAttackCases: readonly Case[] = [
+  // The shell gives up by itself when a fork is refused; a loop around it does not.
+  bombCase('shell', ['sh', '-c', 'bomb() { bomb | bomb & }; while true; do (bomb) 2>/dev/null; done']),
+  bombCase('loop', python(forkLoop)),
+  bombCase('double-fork', python(doubleFork)),
+  {
+    id: 'attacks/threads',
+    name: 'threads count as processes',
+    needs,
+    run: (subject) =>
+      withstand(subject, {
+        spec: { limits: { processes: limit } },
+        command: python(threads),
+        judge: (result) => {
+          const count = Number(ensureExited(result))
+          ensure(count > 4 && count < limit, `must get fewer than ${limit} threads`, count)
+          return `${count} threads`
+        },
+      }),
+  },
+  {
+    id: 'attacks/stopped',
+    name: 'a program that stops itself ends with its time',
+    needs: ['engine'],
+    run: (subject) =>
+      withstand(subject, {
+        spec: {},
+        command: python('import os, signal; os.kill(os.getpid(), signal.SIGSTOP)'),
+        options: { timeout: '1s' },
+        judge: ({ outcome }) => {
+          ensureSame(outcome, { kind: 'timed-out', by: 'wall', limitMs: 1000 }, 'the outcome')
+          return 'timed out'
+        },
+      }),
+  },
+  {
+    id: 'attacks/cpus',
+    name: 'four busy threads at half a processor get at most 0.55 of the wall time over five seconds',
+    needs: ['engine', 'isolates', 'limit:cpus'],
+    run: (subject) =>
+      withstand(subject, {
+        spec: { limits: { cpus: 0.5 } },
+        command: python(
+          'import os, time\nfor _ in range(2): os.fork()\nend = time.monotonic() + 5\nwhile time.monotonic() < end: pass\nwhile True:\n  try: os.wait()\n  except OSError: break',
+        ),
+        judge: (result) => {
+          ensureExited(result)
+          const [cpuMs, { wallMs }] = [cpuMsOf(result.usage), result.usage]
+          ensure(cpuMs <= 0.55 * wallMs && cpuMs > 0.2 * wallMs, 'processor time must be at most 0.55 of the wall time, and not nothing', result.usage)
+          return `${Math.round(cpuMs)} ms in ${Math.round(wallMs)} ms`
+        },
+      }),
+  },
+  {
+    id: 'attacks/cpu-time',
+    name: 'processor time beyond the limit ends a run as timed out by cpu, whichever of its processes used it',
+    needs: ['engine', 'isolates', 'limit:cpuTime'],
+    run: (subject) =>
+      withstand(subject, {
+        spec: { limits: { cpuTime: '500ms', cpus: 1 } },
+        // Children whose parent takes no notice of their end, so that nobody adds up what they used but their group.
+        command: python(
+          'import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nwhile True:\n  if os.fork() == 0:\n    end = time.process_time() + 0.05\n    while time.process_time() < end: pass\n    os._exit(0)\n  time.sleep(0.05)',
+        ),
+        judge: async ({ outcome, usage }, sandbox) => {
+          ensureSame(outcome, { kind: 'timed-out', by: 'cpu', limitMs: 500 }, 'the outcome')
+          ensure(cpuMsOf(usage) >= 450 && cpuMsOf(usage) < 1000, 'what it used must be near the limit', usage)
+          ensureExited(await sandbox.run(['sleep', '1']))
+          return `timed out after ${Math.round(cpuMsOf(usage))} ms of processor time`
+        },
+      }),
+  },
+]
