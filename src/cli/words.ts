@@ -34,7 +34,9 @@ export function explainOutcome(outcome: Outcome, program: string): string | unde
     case 'signaled':
       return unremarkable.has(outcome.signal) ? undefined : `${program} was ended by ${outcome.signal}`
     case 'timed-out':
-      return `${program} was stopped: it ran longer than ${durationInWords(outcome.limitMs)} (--timeout)`
+      return outcome.by === 'cpu'
+        ? `${program} was stopped: it used more processor time than ${durationInWords(outcome.limitMs)} (--cpu-time)`
+        : `${program} was stopped: it ran longer than ${durationInWords(outcome.limitMs)} (--timeout)`
     case 'out-of-memory':
       return `${program} was killed: it needed more memory than ${bytesInWords(outcome.limitBytes)} (--memory)`
     case 'output-limit':

@@ -37,7 +37,7 @@ describe('in a real cell', () => {
     const seconds = `60.${Number.parseInt(randomBytes(3).toString('hex'), 16)}`
     const { code, stdout } = await inCell(['--timeout', '1s', '--json'], ['sleep', seconds])
     const report = parseAs<RunReport>(stdout)
-    expect({ code, outcome: report.outcome }).toEqual({ code: 124, outcome: { kind: 'timed-out', limitMs: 1000 } })
+    expect({ code, outcome: report.outcome }).toEqual({ code: 124, outcome: { kind: 'timed-out', by: 'wall', limitMs: 1000 } })
     // From the start of the program: how long it takes a busy machine to start us is not what is promised.
     expect(report.usage.wallMs).toBeGreaterThanOrEqual(1000)
     expect(report.usage.wallMs).toBeLessThan(2000)

@@ -34,7 +34,7 @@ describe('a sandbox', () => {
     expect(info.id).toMatch(/^[a-z0-9]{20}$/)
     expect(Date.parse(info.createdAt)).toBeGreaterThanOrEqual(before)
     expect(Date.parse(info.expiresAt) - Date.parse(info.createdAt)).toBe(60_000)
-    expect(info.unenforced.map(({ limit }) => limit)).toEqual(['memory', 'cpus', 'disk', 'processes'])
+    expect(info.unenforced.map(({ limit }) => limit)).toEqual(['memory', 'cpus', 'disk', 'inodes', 'fileSize', 'openFiles', 'processes'])
     expect(await engine.info(info.id)).toEqual(info)
   })
 

@@ -3,19 +3,47 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Cell, CellUsage, Driver, Enforcement, Probe, TemplateRoot } from '../../src/contract/driver.js'
+import type {
+  Cell,
+  CellRun,
+  CellSpec,
+  CellUsage,
+  Driver,
+  Enforcement,
+  PostureSubject,
+  Probe,
+  RunCounts,
+  RunLimits,
+  TemplateRoot,
+} from '../../src/contract/driver.js'
+import type { Limits } from '../../src/contract/limits.js'
+import type { Expectation, Posture } from '../../src/contract/posture.js'
 import { Engine, type EngineOptions } from '../../src/engine/engine.js'
 import { nativeProgram } from '../../src/sys/native.js'
 import { joinStdio } from '../../src/sys/stdio-channel.js'
 
 const loose: Enforcement = { enforced: false, why: 'there are no walls' }
 
+const absent = { available: false, why: 'there are no walls' } as const
+
 export const plainProbe: Probe = {
   driver: 'plain',
   tier: 'process',
   available: true,
   obstacles: [],
-  limits: { memory: loose, cpus: loose, disk: loose, processes: loose },
+  limits: {
+    memory: loose,
+    cpus: loose,
+    cpuTime: loose,
+    disk: loose,
+    inodes: loose,
+    fileSize: loose,
+    openFiles: loose,
+    processes: loose,
+    readRate: loose,
+    writeRate: loose,
+  },
+  features: { commands: absent, 'mounts-ro': absent, 'mounts-rw': absent, 'root-overlay': absent },
   users: { user: { available: true }, root: { available: false, why: 'there is one id here' } },
   filtersSyscalls: false,
   isolates: false,
@@ -24,7 +52,9 @@ export const plainProbe: Probe = {
 
 const hostRoot: TemplateRoot = { name: 'host', binds: [], symlinks: [], shell: '/bin/sh', env: { FROM_TEMPLATE: 'yes' } }
 
-/** The real warden without walls, whose cells a test can count, kill, hold up, and give memory kills that never happened. */
+const nothingCounted: RunCounts = { cpuMs: undefined, memoryPeakBytes: undefined, processesPeak: undefined, hits: { memory: undefined, processes: undefined } }
+
+/** The real warden without walls, whose cells a test can count, kill and hold up, and which tell of runs and kernels what a test wants them to. */
 export class PlainDriver implements Driver {
   readonly name = 'plain'
   readonly tier = 'process'
@@ -33,7 +63,11 @@ export class PlainDriver implements Driver {
   probes = 0
   /** Awaited before and after a cell is opened. */
   gate: () => Promise<unknown> = () => Promise.resolve()
-  oomKills: () => number | undefined = () => undefined
+  /** What each run is told to have used. */
+  counts: () => Partial<RunCounts> = () => ({})
+  expects: readonly Expectation[] = []
+  posture: (subject: PostureSubject) => Promise<readonly Posture[]> = () => Promise.resolve([])
+  limit: (limits: Limits) => Promise<void> = () => Promise.resolve()
   closeFailures = 0
   argv: () => readonly [string, ...string[]] = () => [nativeProgram('warden'), '--subreaper']
 
@@ -42,13 +76,13 @@ export class PlainDriver implements Driver {
     return Promise.resolve(this.probeResult)
   }
 
-  async open(_spec: unknown, signal: AbortSignal): Promise<Cell> {
+  async open(spec: CellSpec, signal: AbortSignal): Promise<Cell> {
     await this.gate()
     signal.throwIfAborted()
     const folder = await mkdtemp(join(tmpdir(), 'gbx-plain-'))
     const [program, ...args] = this.argv()
     const child = spawn(program, args, { stdio: 'pipe', env: {} })
-    const cell = new PlainCell(this, child, folder)
+    const cell = new PlainCell({ driver: this, spec, child, folder })
     this.cells.push(cell)
     await this.gate()
     return cell
@@ -60,6 +94,13 @@ export class PlainDriver implements Driver {
   }
 }
 
+interface CellParts {
+  readonly driver: PlainDriver
+  readonly spec: CellSpec
+  readonly child: ChildProcess & { stdin: NonNullable<ChildProcess['stdin']>; stdout: NonNullable<ChildProcess['stdout']> }
+  readonly folder: string
+}
+
 export class PlainCell implements Cell {
   readonly channel
   readonly users = [{ name: 'user', uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0, home: '/home/user', capabilities: 0n } as const]
@@ -68,16 +109,20 @@ export class PlainCell implements Cell {
   readonly #driver: PlainDriver
   readonly #exited: Promise<unknown>
   #said = ''
+  readonly spec: CellSpec
+  readonly expects: readonly Expectation[]
+  /** What each run was begun with, and the limits the cell was given later. */
+  readonly runs: RunLimits[] = []
+  readonly changes: Limits[] = []
+  openRuns = 0
   isClosed = false
 
-  constructor(
-    driver: PlainDriver,
-    child: ChildProcess & { stdin: NonNullable<ChildProcess['stdin']>; stdout: NonNullable<ChildProcess['stdout']> },
-    workdir: string,
-  ) {
+  constructor({ driver, spec, child, folder }: CellParts) {
     this.#driver = driver
+    this.spec = spec
+    this.expects = driver.expects
     this.child = child
-    this.workdir = workdir
+    this.workdir = folder
     this.channel = joinStdio(child)
     this.#exited = once(child, 'close')
     child.stderr?.on('data', (bytes: Buffer) => {
@@ -92,7 +137,31 @@ export class PlainCell implements Cell {
   }
 
   usage(): Promise<CellUsage> {
-    return Promise.resolve({ oomKills: this.#driver.oomKills() })
+    return Promise.resolve({ ...nothingCounted, ...this.#driver.counts(), memoryBytes: undefined, processes: undefined })
+  }
+
+  beginRun(limits: RunLimits): CellRun {
+    this.runs.push(limits)
+    this.openRuns += 1
+    let isOpen = true
+    return {
+      group: undefined,
+      usage: () => ({ ...nothingCounted, ...this.#driver.counts() }),
+      close: () => {
+        if (isOpen) this.openRuns -= 1
+        isOpen = false
+        return Promise.resolve()
+      },
+    }
+  }
+
+  async limit(limits: Limits): Promise<void> {
+    await this.#driver.limit(limits)
+    this.changes.push(limits)
+  }
+
+  posture(subject: PostureSubject): Promise<readonly Posture[]> {
+    return this.#driver.posture(subject)
   }
 
   async close(): Promise<void> {

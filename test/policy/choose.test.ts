@@ -19,7 +19,27 @@ function chooseDriver(spec: Spec, probes: readonly Probe[]): Choice {
 
 const held: Enforcement = { enforced: true, by: 'a cgroup' }
 const loose: Enforcement = { enforced: false, why: 'no cgroup is writable' }
-const driverLimits: readonly DriverLimit[] = ['memory', 'cpus', 'disk', 'processes']
+const values = {
+  memory: '64m',
+  cpus: 0.5,
+  cpuTime: '5s',
+  disk: '10m',
+  inodes: 100,
+  fileSize: '1m',
+  openFiles: 64,
+  processes: 10,
+  readRate: '1m',
+  writeRate: '1m',
+} as const satisfies Record<DriverLimit, unknown>
+const driverLimits = Object.keys(values) as readonly DriverLimit[]
+/** Those that nobody asked for and that have no default: nothing to be told of. */
+const withoutDefault: readonly DriverLimit[] = ['cpuTime', 'readRate', 'writeRate']
+
+function limitsOf(enforcement: (limit: DriverLimit) => Enforcement): Probe['limits'] {
+  return Object.fromEntries(driverLimits.map((name) => [name, enforcement(name)])) as unknown as Probe['limits']
+}
+
+const here = { available: true } as const
 
 function probeOf(changes: Partial<Probe> = {}): Probe {
   return {
@@ -27,7 +47,8 @@ function probeOf(changes: Partial<Probe> = {}): Probe {
     tier: 'process',
     available: true,
     obstacles: [],
-    limits: { memory: held, cpus: held, disk: held, processes: held },
+    limits: limitsOf(() => held),
+    features: { commands: here, 'mounts-ro': here, 'mounts-rw': here, 'root-overlay': here },
     users: { user: { available: true }, root: { available: true } },
     filtersSyscalls: true,
     isolates: true,
@@ -36,7 +57,7 @@ function probeOf(changes: Partial<Probe> = {}): Probe {
   }
 }
 
-const fake = probeOf({ driver: 'fake', tier: 'none', isolates: false, limits: { memory: loose, cpus: loose, disk: loose, processes: loose } })
+const fake = probeOf({ driver: 'fake', tier: 'none', isolates: false, limits: limitsOf(() => loose) })
 const missing = probeOf({ available: false, obstacles: [{ what: 'bwrap', why: 'is not installed', hint: 'apt-get install bubblewrap' }] })
 
 function refusal(input: unknown, probes: readonly Probe[]): SandboxError {
@@ -119,10 +140,9 @@ describe('limits', () => {
   })
 
   test('are refused exactly when one that was stated is not enforced; unstated ones are told instead', () => {
-    const values = { memory: '64m', cpus: 0.5, disk: '10m', processes: 10 } as const
     fc.assert(
       fc.property(fc.subarray([...driverLimits]), fc.subarray([...driverLimits]), (stated, notEnforced) => {
-        const limits = Object.fromEntries(driverLimits.map((name) => [name, notEnforced.includes(name) ? loose : held])) as unknown as Probe['limits']
+        const limits = limitsOf((name) => (notEnforced.includes(name) ? loose : held))
         const input = { limits: Object.fromEntries(stated.map((name) => [name, values[name]])) }
         const lacking = stated.filter((name) => notEnforced.includes(name))
         if (lacking.length > 0) {
@@ -130,7 +150,9 @@ describe('limits', () => {
           expect(error.code).toBe('unsupported')
           for (const name of lacking) expect(error.message).toContain(`limits.${name} cannot be enforced: no cgroup is writable`)
         } else {
-          const expected = driverLimits.filter((name) => notEnforced.includes(name)).map((limit) => ({ limit, why: 'no cgroup is writable' }))
+          const expected = driverLimits
+            .filter((name) => notEnforced.includes(name) && !withoutDefault.includes(name))
+            .map((limit) => ({ limit, why: 'no cgroup is writable' }))
           expect(chooseDriver(parseSpec(input), [probeOf({ limits })]).unenforced).toEqual(expected)
         }
       }),
@@ -138,8 +160,8 @@ describe('limits', () => {
   })
 
   test('of time and output are the engine’s, so no driver is refused for them', () => {
-    const nothing = probeOf({ limits: { memory: loose, cpus: loose, disk: loose, processes: loose } })
-    expect(chooseDriver(parseSpec({ limits: { time: 1, output: 1 } }), [nothing]).unenforced).toHaveLength(4)
+    const nothing = probeOf({ limits: limitsOf(() => loose) })
+    expect(chooseDriver(parseSpec({ limits: { time: 1, output: 1 } }), [nothing]).unenforced).toHaveLength(driverLimits.length - withoutDefault.length)
   })
 })
 

@@ -66,7 +66,7 @@ describe('a process', () => {
     const lasting = await sandbox.spawn('sleep 0.6; exit 9')
     expect((await lasting.wait()).outcome).toEqual({ kind: 'exited', code: 9 })
     const timed = await sandbox.spawn('sleep 30', { timeout: 100 })
-    expect((await timed.wait()).outcome).toEqual({ kind: 'timed-out', limitMs: 100 })
+    expect((await timed.wait()).outcome).toEqual({ kind: 'timed-out', by: 'wall', limitMs: 100 })
   })
 
   test('is never held back by what nobody reads: the end of it is kept, the rest counted', async () => {

@@ -52,7 +52,7 @@ function timeCase({ id, what, command }: Endless): Case {
         const startedAt = performance.now()
         const { outcome } = await sandbox.run(command(marker), { timeout: '400ms' })
         const tookMs = performance.now() - startedAt
-        ensureSame(outcome, { kind: 'timed-out', limitMs: 400 }, 'the outcome')
+        ensureSame(outcome, { kind: 'timed-out', by: 'wall', limitMs: 400 }, 'the outcome')
         ensure(tookMs >= 390 && tookMs < 400 + toleranceMs, `must be stopped within ${toleranceMs} ms of its limit`, `${Math.round(tookMs)} ms`)
         await ensureNoProcess(subject.host, marker)
         ensureExited(await sandbox.run(['true']))
@@ -93,7 +93,7 @@ export const runLimitCases: readonly Case[] = [
         subject,
         async (sandbox) => {
           const own = await sandbox.run(['sleep', '30'])
-          ensureSame(own.outcome, { kind: 'timed-out', limitMs: 300 }, 'the outcome without a timeout')
+          ensureSame(own.outcome, { kind: 'timed-out', by: 'wall', limitMs: 300 }, 'the outcome without a timeout')
           const raised = await sandbox.run(['sleep', '30'], { timeout: '20s' }).then(
             ({ outcome }) => outcome,
             (error: unknown) => error,

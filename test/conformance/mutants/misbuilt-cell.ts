@@ -1,4 +1,5 @@
 import type { Driver, Probe } from '../../../src/contract/driver.js'
+import { SandboxError } from '../../../src/contract/errors.js'
 import { cellArgv, guestUsers, workdir } from '../../../src/drivers/bwrap/arguments.js'
 import { bwrapPath } from '../../../src/drivers/bwrap/facts.js'
 import { nativeProgram } from '../../../src/sys/native.js'
@@ -33,7 +34,11 @@ export function misbuilt(mistake: (parts: CellParts) => CellParts): (driver: Dri
         users: guestUsers({ kind: 'single' }),
         workdir,
         diagnosis: () => cell.diagnosis(),
-        usage: () => Promise.resolve({ oomKills: undefined }),
+        expects: [],
+        beginRun: () => ({ group: undefined, usage: () => nothingCounted, close: () => Promise.resolve() }),
+        limit: () => Promise.reject(new SandboxError('unsupported', 'this cell has no cgroup')),
+        posture: () => Promise.resolve([]),
+        usage: () => Promise.resolve({ ...nothingCounted, memoryBytes: undefined, processes: undefined }),
         close: () => {
           closing ??= close()
           return closing
@@ -43,12 +48,14 @@ export function misbuilt(mistake: (parts: CellParts) => CellParts): (driver: Dri
   })
 }
 
+const nothingCounted = { cpuMs: undefined, memoryPeakBytes: undefined, processesPeak: undefined, hits: { memory: undefined, processes: undefined } }
+
 function withoutRoot(probe: Probe): Probe {
   const none = { enforced: false, why: 'this cell has no cgroup' } as const
   return {
     ...probe,
     users: { ...probe.users, root: { available: false, why: 'this cell has a single id' } },
-    limits: { ...probe.limits, memory: none, cpus: none, processes: none },
+    limits: { ...probe.limits, memory: none, cpus: none, cpuTime: none, processes: none, readRate: none, writeRate: none },
   }
 }
 

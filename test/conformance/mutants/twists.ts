@@ -61,6 +61,10 @@ export function lyingClose(close: (cell: Cell) => Promise<void>): (driver: Drive
         users: cell.users,
         workdir: cell.workdir,
         diagnosis: () => cell.diagnosis(),
+        expects: cell.expects,
+        beginRun: (limits) => cell.beginRun(limits),
+        limit: (limits) => cell.limit(limits),
+        posture: (subject) => cell.posture(subject),
         usage: () => cell.usage(),
         close: () => close(cell),
       }
@@ -85,6 +89,9 @@ export function lyingEngine(lie: EngineLie): (platform: Platform) => Platform {
       const program = await platform.start(id, lie.request?.(request) ?? request, options)
       return lie.ending ? withEnding(program, (ending) => lie.ending?.(ending, request) ?? ending) : program
     },
+    limit: (id, limits, options) => platform.limit(id, limits, options),
+    usage: (id, options) => platform.usage(id, options),
+    receipt: (id, options) => platform.receipt(id, options),
     close: (id) => lie.close?.(platform, id) ?? platform.close(id),
     closeAll: (filter) => platform.closeAll(filter),
     probe: (options) => platform.probe(options),

@@ -9,6 +9,7 @@ import { outcomeOf } from '../../../src/engine/outcome.js'
 import { notStarted, startError } from '../../../src/engine/start-failure.js'
 import { signalNumber } from '../../../src/engine/signals.js'
 import { startRequest } from '../../../src/engine/start-request.js'
+import { nothingUsed } from '../../../src/engine/usage.js'
 import { planRun } from '../../../src/policy/run.js'
 import { parseSpec } from '../../../src/policy/spec.js'
 import { collect } from './collect.js'
@@ -34,10 +35,12 @@ export async function createDriverSubject(options: DriverSubjectOptions): Promis
     open: async (input: SpecInput = {}, { signal = new AbortController().signal } = {}) => {
       const spec = parseSpec(input)
       signal.throwIfAborted()
-      const cell = await driver.open({ id: newId(), root, limits: spec.limits }, signal).catch((error: unknown) => {
-        signal.throwIfAborted()
-        throw error
-      })
+      const cell = await driver
+        .open({ id: newId(), root, limits: spec.limits, rootMode: spec.root, mounts: spec.mounts, commands: undefined }, signal)
+        .catch((error: unknown) => {
+          signal.throwIfAborted()
+          throw error
+        })
       try {
         signal.throwIfAborted()
         const filter = probe.filtersSyscalls ? await options.filter() : undefined
@@ -87,17 +90,15 @@ async function start({ cell, warden, spec, root, probe }: OpenSandbox, command: 
   const result = await warden.start(request)
   if (result.started) return wrap(result.process, startedAt)
   if (result.stage !== 'exec') throw startError(result, request.cwd)
-  return unstarted({ outcome: notStarted(result, request.argv[0] ?? ''), usage: emptyUsage, truncated: false })
+  return unstarted({ outcome: notStarted(result, request.argv[0] ?? ''), usage: nothingUsed, truncated: false })
 }
-
-const emptyUsage = { wallMs: 0, cpuUserMs: 0, cpuSystemMs: 0, memoryPeakBytes: 0, outputBytes: 0 }
 
 /** What was printed is not counted here: a captured run knows it by what it kept. */
 function wrap(process: WardenProcess, startedAt: number): SubjectProcess {
   const ended = process.exited.then((exit): Ending => {
     const { cpuUserMs, cpuSystemMs, memoryPeakBytes } = exit
     const outcome = outcomeOf({ exit, stop: undefined, ranOutOfMemory: false, memoryBytes: 0 })
-    return { outcome, usage: { wallMs: performance.now() - startedAt, cpuUserMs, cpuSystemMs, memoryPeakBytes, outputBytes: 0 }, truncated: false }
+    return { outcome, usage: { ...nothingUsed, wallMs: performance.now() - startedAt, cpuUserMs, cpuSystemMs, memoryPeakBytes }, truncated: false }
   })
   ended.catch(() => undefined)
   return {

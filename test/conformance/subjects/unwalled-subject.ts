@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { HostView, Subject, SubjectProcess, SubjectStartOptions } from '../../../src/conformance/index.js'
 import type { Probe } from '../../../src/contract/driver.js'
 import type { Command, Ending, OutputEvent } from '../../../src/contract/run.js'
+import { nothingUsed } from '../../../src/engine/usage.js'
 import { collect } from './collect.js'
 
 /** Plain children of this process, behind a probe that claims every wall there is. */
@@ -19,7 +20,19 @@ const boast: Probe = {
   tier: 'none',
   available: true,
   obstacles: [],
-  limits: { memory: claimed, cpus: claimed, disk: claimed, processes: claimed },
+  limits: {
+    memory: claimed,
+    cpus: claimed,
+    cpuTime: claimed,
+    disk: claimed,
+    inodes: claimed,
+    fileSize: claimed,
+    openFiles: claimed,
+    processes: claimed,
+    readRate: claimed,
+    writeRate: claimed,
+  },
+  features: { commands: { available: true }, 'mounts-ro': { available: true }, 'mounts-rw': { available: true }, 'root-overlay': { available: true } },
   users: { user: { available: true }, root: { available: true } },
   filtersSyscalls: true,
   isolates: true,
@@ -51,7 +64,7 @@ function wrap(child: ChildProcess): SubjectProcess {
     child.once('error', reject)
     child.once('close', (code, signal) => {
       const outcome = signal === null ? ({ kind: 'exited', code: code ?? 1 } as const) : ({ kind: 'signaled', signal } as const)
-      resolve({ outcome, usage: { wallMs: 0, cpuUserMs: 0, cpuSystemMs: 0, memoryPeakBytes: 0, outputBytes: 0 }, truncated: false })
+      resolve({ outcome, usage: nothingUsed, truncated: false })
     })
   })
   ended.catch(() => undefined)

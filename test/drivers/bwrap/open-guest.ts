@@ -3,6 +3,7 @@ import type { Cell, CellSpec, Driver, TemplateRoot } from '../../../src/contract
 import { defaultLimits, type Limits } from '../../../src/contract/limits.js'
 import type { UserName } from '../../../src/contract/spec.js'
 import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
+import { inodesFor } from '../../../src/policy/spec.js'
 import { randomId } from '../../../src/sys/random-id.js'
 import { createHostTemplates } from '../../../src/templates/host.js'
 
@@ -21,7 +22,9 @@ export interface GuestOptions {
 
 export async function specOf(options: GuestOptions = {}): Promise<CellSpec> {
   const root = options.root ?? (await createHostTemplates().resolve('host'))
-  return { id: randomId(), root, limits: { ...defaultLimits, stated: [], ...options.limits } }
+  const { diskBytes } = { ...defaultLimits, ...options.limits }
+  const limits = { ...defaultLimits, inodes: inodesFor(diskBytes), fileSizeBytes: diskBytes, stated: [], ...options.limits }
+  return { id: randomId(), root, limits, rootMode: 'readonly', mounts: [], commands: undefined }
 }
 
 export async function openGuest(options: GuestOptions = {}): Promise<Guest> {
