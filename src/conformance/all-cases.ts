@@ -1,3 +1,7 @@
+import { accountingCases } from './cases/accounting.js'
+import { diskAttackCases } from './cases/attacks-disk.js'
+import { memoryAttackCases } from './cases/attacks-memory.js'
+import { processAttackCases } from './cases/attacks-processes.js'
 import { badInputCases } from './cases/bad-input.js'
 import { bytesCases } from './cases/bytes.js'
 import { concurrencyCases } from './cases/concurrency.js'
@@ -11,6 +15,7 @@ import { lifetimeCases } from './cases/lifetime.js'
 import { cellLimitCases } from './cases/limits-cell.js'
 import { runLimitCases } from './cases/limits-run.js'
 import { programCases } from './cases/programs.js'
+import { receiptCases } from './cases/receipts.js'
 import { rootUserCases } from './cases/root-user.js'
 import type { Case } from './subject.js'
 
@@ -23,6 +28,11 @@ export const allCases: readonly Case[] = [
   ...lifetimeCases,
   ...runLimitCases,
   ...cellLimitCases,
+  ...diskAttackCases,
+  ...processAttackCases,
+  ...memoryAttackCases,
+  ...accountingCases,
+  ...receiptCases,
   ...concurrencyCases,
   ...fileIsolationCases,
   ...inodeIsolationCases,

@@ -23,7 +23,8 @@ export function catchMutants(mutants: readonly Mutant[]): void {
 async function runBoth(subject: Subject, mutant: Mutant): Promise<CaseResult[]> {
   const isNamed = (id: string) => mutant.caughtBy.includes(id)
   const named = await runCases(subject, { filter: ({ id }) => isNamed(id), ...(mutant.patienceMs && { caseTimeoutMs: mutant.patienceMs }) })
-  const others = await runCases(subject, { cases: allCases.filter(({ id }) => !isNamed(id)) })
+  // An attack on a limit that a lie took away would reach this machine.
+  const others = await runCases(subject, { cases: allCases.filter(({ id }) => !isNamed(id) && !id.startsWith('attacks/')) })
   return [...named, ...others]
 }
 
