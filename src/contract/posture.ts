@@ -1,15 +1,15 @@
 /**
  * What holds around a cell or one of its processes, as it was found. An item is called a *control*; the same names stand in expectations,
- * postures and receipts.
+ * postures and receipts. An expectation that is an object demands the names it has, and lists are compared whole: what nobody demands may differ.
  *
  * | of the cell | value |
  * |---|---|
  * | `namespaces` | `{ cgroup, ipc, mnt, net, pid, user, uts }`, each `'own'` or `'host'` |
  * | `uid-map`, `gid-map` | rows of `[inside, outside, count]` |
  * | `interfaces` | names of the network interfaces |
- * | `mounts` | rows of `{ target, type, access: 'ro' \| 'rw', nosuid, nodev, noexec }`, sorted by target, in the order of mounting where equal |
- * | `limit.<name>` | the number the kernel states for a limit, under the limit's name |
- * | `warden` | `{ capabilities, noNewPrivs, seccomp, filters }` of the first process |
+ * | `mounts` | rows of `{ target, type, access: 'ro' \| 'rw', nosuid, nodev, noexec }`, sorted by target: those that can be reached, not what lies under another |
+ * | `limit.<name>` | the number the kernel states for a limit, under the limit's name; `null` where it states none |
+ * | `warden` | `{ capabilities, noNewPrivs, seccomp, filters, cgroup }` of the first process; capabilities as of a program, cgroup `'cell'`, `'none'` where the cell has none, or a text that says where it is |
  *
  * | of a program | value |
  * |---|---|
@@ -18,8 +18,8 @@
  * | `no-new-privs` | boolean |
  * | `seccomp` | `{ mode, filters }`: 2 is a filter; how many are stacked |
  * | `filter` | SHA-256 of the newest filter's instructions, hexadecimal |
- * | `placement` | `{ namespaces: 'cell', cgroup: 'run' }` when it is where it should be, otherwise texts that say where |
- * | `rlimits` | `{ core, cpu, fileSize, files, processes, … }`: rows of `[soft, hard]`, `'unlimited'` or numbers |
+ * | `placement` | `{ namespaces: 'cell', cgroup: 'run' }` when it is where it should be (`'none'` where the cell has no cgroup), otherwise texts that say where |
+ * | `rlimits` | `{ addressSpace, core, cpu, data, fileSize, files, lockedMemory, processes, stack, … }`: rows of `[soft, hard]`, `'unlimited'` or numbers, cpu in seconds |
  * | `descriptors` | numbers of those that survive execve |
  */
 export type Evidence = 'kernel' | 'runtime' | 'probe' | 'asserted'
