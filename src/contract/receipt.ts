@@ -1,20 +1,23 @@
 import { z } from 'zod'
 import { limitsSchema } from './limits.js'
-import { tiers } from './spec.js'
+import type { Json } from './posture.js'
+import { tiers, userNames } from './spec.js'
 
-/** The record of what was enforced. Everything but `signature` is signed, in canonical form: keys sorted, no white space (RFC 8785). */
+/** The record of what was enforced. Everything but `signature.value` is signed, in canonical form: keys sorted, no white space (RFC 8785). */
 
-const jsonSchema: z.ZodType = z.json()
+const jsonSchema: z.ZodType<Json> = z.json()
 const evidenceSchema = z.enum(['kernel', 'runtime', 'probe', 'asserted'])
 const countSchema = z.number().min(0)
 const orNull = <Schema extends z.ZodType>(schema: Schema) => schema.nullable()
 const timeSchema = z.iso.datetime()
+const hashSchema = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits')
+const base64Schema = z.string().regex(/^[A-Za-z0-9+/]+={0,2}$/, 'must be base64')
 
 /** One thing that was demanded, and what was found. */
 const controlSchema = z.strictObject({
   /** Such as `limit.memory`, `capabilities`, `mounts`. */
   control: z.string().min(1),
-  /** `cell`, or the program that was looked at, as `run 1`. */
+  /** `cell`; or the program that was looked at, as `run 1`; or `programs` while none has started. */
   subject: z.string().min(1),
   /** Null: nothing was asked for, and nothing is limited. */
   requested: jsonSchema,
@@ -24,9 +27,13 @@ const controlSchema = z.strictObject({
   enforced: jsonSchema,
   /** Only `kernel` and `probe` prove anything. */
   evidence: evidenceSchema,
+  /** Where it was read, or why it could not be. */
   source: z.string(),
-  /** `proven`: observed by kernel or probe and as demanded; `told`, `asserted`: by its evidence; `not-enforced`: a default that nothing enforces here. */
-  verdict: z.enum(['proven', 'told', 'asserted', 'not-enforced']),
+  /**
+   * `proven`: observed by kernel or probe and as demanded; `told`, `asserted`: by its evidence; `not-enforced`: a default that nothing enforces here;
+   * `not-asked`: nobody asked for it, so nothing is limited.
+   */
+  verdict: z.enum(['proven', 'told', 'asserted', 'not-enforced', 'not-asked']),
   why: z.string().optional(),
 })
 
@@ -47,8 +54,8 @@ const usageSchema = z.strictObject({
 const runSchema = z.strictObject({
   number: z.int().min(1),
   /** SHA-256 of the canonical form of the command; the command itself may hold secrets. */
-  commandHash: z.string(),
-  user: z.string(),
+  commandHash: hashSchema,
+  user: z.enum(userNames),
   /** Names only. */
   environment: z.array(z.string()),
   startedAt: timeSchema,
@@ -73,6 +80,16 @@ const sandboxUsageSchema = z.strictObject({
   hits: hitsSchema,
 })
 
+const signatureSchema = z.strictObject({
+  algorithm: z.literal('ed25519'),
+  /** SHA-256 of the public key's SPKI form, first 16 hexadecimal digits. */
+  keyId: z.string().regex(/^[0-9a-f]{16}$/, 'must be 16 hexadecimal digits'),
+  /** The public key, SPKI, base64: proves nothing by itself; compare it with one you trust. */
+  publicKey: base64Schema,
+  /** 64 bytes, base64: of all the rest of the receipt, the other three fields here included. */
+  value: base64Schema,
+})
+
 export const receiptSchema = z.strictObject({
   schema: z.literal('glovebox-receipt/1'),
   sandbox: z.strictObject({ id: z.string(), name: z.string().optional(), agent: z.string().optional() }),
@@ -83,21 +100,14 @@ export const receiptSchema = z.strictObject({
   driver: z.strictObject({ name: z.string(), tier: z.enum(tiers), facts: z.record(z.string(), z.string()) }),
   template: z.string(),
   /** SHA-256 of the canonical form of the whole parsed spec. */
-  specHash: z.string(),
+  specHash: hashSchema,
   controls: z.array(controlSchema),
   /** Processes and threads that were looked at when this was issued, all as demanded. */
   inspected: z.strictObject({ processes: z.int().min(0), threads: z.int().min(0) }),
   /** The latest, when there were more than fit. */
   runs: z.array(runSchema),
   usage: sandboxUsageSchema,
-  signature: z.strictObject({
-    algorithm: z.literal('ed25519'),
-    /** SHA-256 of the public key's SPKI form, first 16 hexadecimal digits. */
-    keyId: z.string(),
-    /** The public key, SPKI, base64: proves nothing by itself; compare it with one you trust. */
-    publicKey: z.string(),
-    value: z.string(),
-  }),
+  signature: signatureSchema,
 })
 
 export type Receipt = z.output<typeof receiptSchema>

@@ -1,0 +1,50 @@
+import type { Receipt, UnsignedReceipt } from '../contract/receipt.js'
+import { hashOf, presentable } from './canonical-json.js'
+import type { Look, ReceiptFacts } from './facts.js'
+import { judge, mismatchError } from './judge.js'
+import { limitControlsOf } from './limit-controls.js'
+import { observedControls } from './observed-controls.js'
+import { wishControlsOf, wishesObserved } from './wish-controls.js'
+
+const mostRuns = 256
+
+/**
+ * The receipt of what holds. The same facts make the same receipt. Throws SandboxError('not-enforced') when a posture is not as demanded: there is no
+ * receipt of that.
+ */
+export function buildReceipt(facts: ReceiptFacts): UnsignedReceipt {
+  for (const look of [facts.cell, ...facts.programs]) refuseMismatch(look)
+  const { info, machine, probe } = facts
+  const { id, createdAt, spec } = info
+  const receipt: UnsignedReceipt = {
+    schema: 'glovebox-receipt/1',
+    sandbox: { id, ...(spec.name !== undefined && { name: spec.name }), ...(spec.agent !== undefined && { agent: spec.agent }) },
+    issuedAt: facts.issuedAt,
+    createdAt,
+    glovebox: machine.version,
+    host: { kernel: machine.kernel, arch: machine.arch },
+    driver: { name: probe.driver, tier: probe.tier, facts: { ...probe.facts } },
+    template: spec.template,
+    specHash: hashOf(spec),
+    controls: [...limitControlsOf(facts), ...wishControlsOf(facts), ...observedControls(facts, wishesObserved)],
+    inspected: { ...facts.inspected },
+    runs: facts.runs.slice(-mostRuns).map(roundRun),
+    usage: roundTimes(facts.usage),
+  }
+  return presentable(receipt) as UnsignedReceipt
+}
+
+function refuseMismatch({ expectations, postures }: Look): void {
+  const error = mismatchError(judge({ expectations, posture: postures }))
+  if (error) throw error
+}
+
+function roundRun(run: Receipt['runs'][number]): Receipt['runs'][number] {
+  return run.usage === undefined ? run : { ...run, usage: roundTimes(run.usage) }
+}
+
+/** To the microsecond, which is all that a clock can mean. */
+function roundTimes<Times extends object>(times: Times): Times {
+  const round = (name: string, value: unknown): unknown => (name.endsWith('Ms') && typeof value === 'number' ? Math.round(value * 1000) / 1000 : value)
+  return Object.fromEntries(Object.entries(times).map(([name, value]) => [name, round(name, value)])) as Times
+}

@@ -1,0 +1,7 @@
+export { buildReceipt } from './build.js'
+export { canonicalJson, hashOf } from './canonical-json.js'
+export { explainReceipt } from './explain.js'
+export type { Look, ProgramLook, ReceiptFacts } from './facts.js'
+export { type Mismatch, judge, mismatchError } from './judge.js'
+export { keyIdOf, signReceipt, type Verification, verifyReceipt } from './sign.js'
+export { formatReceipt, parseReceiptText } from './text.js'

@@ -1,0 +1,124 @@
+import { SandboxError } from '../contract/errors.js'
+import type { Json, Observation } from '../contract/posture.js'
+import type { ReceiptControl } from '../contract/receipt.js'
+import type { Mount, Spec } from '../contract/spec.js'
+import { hashOf } from './canonical-json.js'
+import { isObject } from './difference.js'
+import type { ReceiptFacts } from './facts.js'
+import { noProgramYet, observationOf, verdictOf } from './observed-controls.js'
+
+/** Told here whoever observed them. */
+export const wishesObserved = ['commands'] as const
+
+const unlooked = 'nobody could be asked'
+const defaultLifetimeMs = 300_000
+
+type Finding = Pick<ReceiptControl, 'enforced' | 'evidence' | 'source' | 'verdict' | 'why'>
+
+/** What a spec asks for besides limits, each with what was found of it. */
+export function wishControlsOf(facts: ReceiptFacts): ReceiptControl[] {
+  const { spec } = facts.info
+  return [
+    wish('tier', { requested: spec.minTier, stated: spec.minTier !== 'process' }, told(facts.probe.tier, `driver ${facts.probe.driver}`)),
+    wish('lifetime', { requested: spec.lifetimeMs, stated: spec.lifetimeMs !== defaultLifetimeMs }, asserted(spec.lifetimeMs, "the engine's timer")),
+    wish('user', { requested: spec.user, stated: spec.user !== 'user' }, userFinding(facts)),
+    wish('root', { requested: spec.root, stated: spec.root !== 'readonly' }, rootFinding(spec, facts)),
+    wish('host-paths', { requested: spec.mounts.map(toJson), stated: spec.mounts.length > 0 }, mountsFinding(spec.mounts, facts)),
+    wish('commands', { requested: spec.commands ?? null, stated: spec.commands !== undefined }, commandsFinding(spec, facts)),
+    wish('seccomp-profile', { requested: profileOf(spec), stated: spec.seccomp !== undefined }, filterFinding(facts)),
+    wish('environment', { requested: Object.keys(spec.env).sort(), stated: Object.keys(spec.env).length > 0 }, environmentFinding(facts)),
+  ]
+}
+
+function wish(control: string, asked: Pick<ReceiptControl, 'requested' | 'stated'>, finding: Finding): ReceiptControl {
+  return { control, subject: 'cell', ...asked, ...finding }
+}
+
+function told(enforced: Json, source: string): Finding {
+  return { enforced, evidence: 'runtime', source, verdict: 'told' }
+}
+
+function asserted(enforced: Json, source: string): Finding {
+  return { enforced, evidence: 'asserted', source, verdict: 'asserted' }
+}
+
+function by({ evidence, source }: Observation, enforced: Json): Finding {
+  return { enforced, evidence, source, verdict: verdictOf(evidence) }
+}
+
+/** What nobody observed is claimed by a driver that isolates, and not there without one. */
+function unobserved(enforced: Json, facts: ReceiptFacts, source = unlooked): Finding {
+  if (facts.probe.isolates) return asserted(enforced, source)
+  return { enforced: null, evidence: 'asserted', source, verdict: 'not-enforced', why: `driver ${facts.probe.driver} isolates nothing` }
+}
+
+function userFinding(facts: ReceiptFacts): Finding {
+  const program = facts.programs.at(-1)
+  if (!program) return asserted(facts.info.spec.user, noProgramYet)
+  const ids = observationOf(program, 'ids')
+  if (!ids || !isObject(ids.value)) return unobserved(program.run.user, facts)
+  return by(
+    { ...ids, source: `${ids.source}, of run ${program.run.number}` },
+    { name: program.run.user, uid: ids.value.uid ?? null, gid: ids.value.gid ?? null },
+  )
+}
+
+function rootFinding(spec: Spec, facts: ReceiptFacts): Finding {
+  const mounts = observationOf(facts.cell, 'mounts')
+  const top = mounts && rowsAt(mounts.value, '/').at(-1)
+  if (!mounts || !top) return unobserved(spec.root, facts)
+  const found = top.access === 'ro' ? 'readonly' : 'overlay'
+  if (mounts.evidence !== 'asserted' && found !== spec.root) throw notAsAsked(`root of cell: is ${found} instead of ${spec.root}`)
+  return by(mounts, found)
+}
+
+function mountsFinding(asked: readonly Mount[], facts: ReceiptFacts): Finding {
+  const mounts = observationOf(facts.cell, 'mounts')
+  if (!mounts) return unobserved(asked.map(toJson), facts)
+  const found = asked.map(({ target, mode }) => {
+    const access = rowsAt(mounts.value, target).at(-1)?.access ?? null
+    if (mounts.evidence !== 'asserted' && access !== mode) throw notAsAsked(`host-paths of cell: ${target} is ${JSON.stringify(access)} instead of ${mode}`)
+    return { target, mode: access }
+  })
+  const finding = by(mounts, found)
+  return asked.length === 0 ? finding : { ...finding, why: 'that a target shows its source is what the driver says; the kernel was asked for the rest' }
+}
+
+function commandsFinding({ commands }: Spec, facts: ReceiptFacts): Finding {
+  const tried = [...facts.programs.toReversed(), facts.cell].map((look) => observationOf(look, 'commands')).find((observation) => observation !== undefined)
+  if (tried) return by(tried, tried.value)
+  if (commands === undefined) return { enforced: null, evidence: 'asserted', source: 'nobody asked for it', verdict: 'not-asked' }
+  return unobserved(commands, facts)
+}
+
+/** By its hash when it was given as it is, by its path when it was named. */
+function profileOf({ seccomp }: Spec): Json {
+  if (seccomp === undefined) return 'default'
+  return typeof seccomp === 'string' ? { file: seccomp } : { hash: hashOf(seccomp) }
+}
+
+function filterFinding(facts: ReceiptFacts): Finding {
+  const program = facts.programs.find((look) => observationOf(look, 'filter') !== undefined)
+  const filter = program && observationOf(program, 'filter')
+  if (filter) return by({ ...filter, source: `${filter.source}, of run ${program.run.number}` }, { filter: filter.value })
+  return unobserved(profileOf(facts.info.spec), facts, facts.programs.length === 0 ? noProgramYet : unlooked)
+}
+
+function environmentFinding(facts: ReceiptFacts): Finding {
+  const program = facts.programs.at(-1)
+  if (!program) return asserted(null, noProgramYet)
+  return asserted([...program.run.environment].sort(), `what the engine handed to run ${program.run.number}, names only`)
+}
+
+function rowsAt(mounts: Json, target: string): { readonly [key: string]: Json }[] {
+  const rows = Array.isArray(mounts) ? (mounts as readonly Json[]) : []
+  return rows.filter(isObject).filter((row) => row.target === target)
+}
+
+function toJson({ source, target, mode }: Mount): Json {
+  return { source, target, mode }
+}
+
+function notAsAsked(message: string): SandboxError {
+  return new SandboxError('not-enforced', message, { hint: 'glovebox doctor' })
+}
