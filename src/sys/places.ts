@@ -12,6 +12,9 @@ export interface PlaceFacts {
   isWritable(folder: string): boolean
 }
 
+const elsewhere = 'export GLOVEBOX_CACHE_DIR="$(mktemp -d)" GLOVEBOX_STATE_DIR="$(mktemp -d)"'
+const keysElsewhere = 'export GLOVEBOX_KEY_DIR="$(mktemp -d)"'
+
 /** Where a running engine keeps its records: gone after a reboot where the system offers that. Created 0700. */
 export function statePlace(facts: PlaceFacts = processFacts()): string {
   return ownFolder(stateFolder(facts), facts)
@@ -20,6 +23,11 @@ export function statePlace(facts: PlaceFacts = processFacts()): string {
 /** Where what can be built again is kept. Created 0700. */
 export function cachePlace(facts: PlaceFacts = processFacts()): string {
   return ownFolder(cacheFolder(facts), facts)
+}
+
+/** Where the key is kept that signs receipts: still there after a reboot. Created 0700. */
+export function keyPlace(facts: PlaceFacts = processFacts()): string {
+  return ownFolder(keyFolder(facts), facts, keysElsewhere)
 }
 
 export function stateFolder(facts: PlaceFacts): string {
@@ -35,6 +43,13 @@ export function cacheFolder(facts: PlaceFacts): string {
   if (facts.env.GLOVEBOX_CACHE_DIR) return facts.env.GLOVEBOX_CACHE_DIR
   if (facts.uid === 0) return '/var/cache/glovebox'
   return join(facts.env.XDG_CACHE_HOME || join(facts.home, '.cache'), 'glovebox')
+}
+
+export function keyFolder(facts: PlaceFacts = processFacts()): string {
+  // Root's too: a key that is kept elsewhere signs as somebody else, and takes nothing from anyone.
+  if (facts.env.GLOVEBOX_KEY_DIR) return facts.env.GLOVEBOX_KEY_DIR
+  if (facts.uid === 0) return '/var/lib/glovebox'
+  return join(facts.env.XDG_DATA_HOME || join(facts.home, '.local', 'share'), 'glovebox')
 }
 
 function processFacts(): PlaceFacts {
@@ -53,17 +68,15 @@ function isWritable(folder: string): boolean {
 const writableByOthers = 0o022
 
 /** What others could change under us is refused rather than used. */
-function ownFolder(folder: string, facts: PlaceFacts): string {
-  const elsewhere = 'export GLOVEBOX_CACHE_DIR="$(mktemp -d)" GLOVEBOX_STATE_DIR="$(mktemp -d)"'
-  if (!isAbsolute(folder)) throw new SandboxError('unavailable', `${folder} is not an absolute path`, { hint: elsewhere })
+function ownFolder(folder: string, facts: PlaceFacts, hint = elsewhere): string {
+  if (!isAbsolute(folder)) throw new SandboxError('unavailable', `${folder} is not an absolute path`, { hint })
   try {
     makeFolders(folder)
   } catch (error) {
-    throw folderError(folder, error, elsewhere)
+    throw folderError(folder, error, hint)
   }
   const { uid, mode } = statSync(folder)
-  if (facts.uid >= 0 && uid !== facts.uid)
-    throw new SandboxError('unavailable', `${folder} belongs to uid ${uid}, not to uid ${facts.uid}`, { hint: elsewhere })
+  if (facts.uid >= 0 && uid !== facts.uid) throw new SandboxError('unavailable', `${folder} belongs to uid ${uid}, not to uid ${facts.uid}`, { hint })
   if (mode & writableByOthers) throw new SandboxError('unavailable', `${folder} can be written by others`, { hint: `chmod go-w ${folder}` })
   return folder
 }
