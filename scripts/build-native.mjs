@@ -37,6 +37,7 @@ const PROGRAMS = {
       'program.c',
       'queue.c',
       'report.c',
+      'rules.c',
       'runs.c',
       'self-filter.c',
       'setup.c',

@@ -15,7 +15,7 @@ for (const [name, value] of Object.entries(values)) {
   process.exit(2)
 }
 
-const sources = ['fuzz/main.c', 'fuzz/inputs.c', 'frame.c', 'start.c', 'used-ids.c', 'process-table.c'].map((file) => join(root, 'warden', file))
+const sources = ['fuzz/main.c', 'fuzz/inputs.c', 'frame.c', 'start.c', 'used-ids.c', 'process-table.c', 'rules.c'].map((file) => join(root, 'warden', file))
 const folder = join(root, 'build/sanitized', `linux-${process.arch}`)
 const program = join(folder, 'fuzz-warden')
 mkdirSync(folder, { recursive: true })

@@ -62,7 +62,15 @@ static void add_join(struct arguments *arguments, struct reader *reader)
 {
   unsigned long fd = number(reader, 10);
   if (fd < 3 || fd > 65535 || arguments->join_count == WARDEN_JOINS_MOST) refuse(reader->option);
-  arguments->joins[arguments->join_count++] = (int)fd;
+  arguments->joins[arguments->join_count++] = (struct join_argument){ .fd = (int)fd };
+}
+
+static void add_join_below(struct arguments *arguments, struct reader *reader)
+{
+  add_join(arguments, reader);
+  const char *file = value(reader);
+  if (!*file || strlen(file) > WARDEN_JOIN_NAME_MOST || strchr(file, '/') || !strcmp(file, ".") || !strcmp(file, "..")) refuse(reader->option);
+  arguments->joins[arguments->join_count - 1].file = file;
 }
 
 void arguments_parse(struct arguments *arguments, char **argv)
@@ -78,6 +86,7 @@ void arguments_parse(struct arguments *arguments, char **argv)
     else if (!strcmp(option, "--readonly")) add_path(&arguments->readonlys, value(&reader));
     else if (!strcmp(option, "--detach")) add_path(&arguments->detaches, value(&reader));
     else if (!strcmp(option, "--join")) add_join(arguments, &reader);
+    else if (!strcmp(option, "--join-below")) add_join_below(arguments, &reader);
     else if (!strcmp(option, "--subreaper")) arguments->subreaper = true;
     else refuse(option);
   }

@@ -22,13 +22,18 @@ struct paths {
   size_t count;
 };
 
+struct join_argument {
+  int fd;
+  const char *file; /* NULL: `fd` is the file itself */
+};
+
 struct arguments {
   const char *disk_bytes, *disk_inodes; /* NULL: no disk */
   struct writable writables[ARGUMENTS_PATHS_MOST];
   size_t writable_count;
   bool pts;
   struct paths veils, masks, readonlys, detaches;
-  int joins[WARDEN_JOINS_MOST];
+  struct join_argument joins[WARDEN_JOINS_MOST];
   size_t join_count;
   bool subreaper;
 };

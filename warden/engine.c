@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "feed.h"
@@ -28,6 +29,13 @@ static const char *configure(struct warden *warden, const struct frame *frame)
   return NULL;
 }
 
+static const char *take_rules(struct warden *warden, const struct frame *frame)
+{
+  if (warden->rules.given) return "a second RULES";
+  if (warden->started_any) return "RULES after START";
+  return rules_load(&warden->rules, frame->payload, frame->length);
+}
+
 static const char *begin(struct warden *warden, const struct frame *frame)
 {
   if (used_ids_has(&warden->used, frame->run)) return "START with a used run id";
@@ -50,6 +58,16 @@ static const char *add_credit(struct run *run, const struct frame *frame)
   return NULL;
 }
 
+static const char *release(struct run *run)
+{
+  /* What is to die must not run first. */
+  if (run->doom.wanted) return NULL;
+  if (run->phase != RUN_GATED) return "RELEASE for a run that is not at its gate";
+  run->phase = RUN_RELEASED;
+  send(run->link, "", 1, MSG_NOSIGNAL);
+  return NULL;
+}
+
 static const char *act_on_run(struct warden *warden, struct run *run, const struct frame *frame)
 {
   if (frame->type == FRAME_KILL) {
@@ -58,6 +76,7 @@ static const char *act_on_run(struct warden *warden, struct run *run, const stru
   }
   if (run->phase == RUN_OVER) return NULL;
   if (frame->type == FRAME_STDIN) return feed_take(warden, run, frame);
+  if (frame->type == FRAME_RELEASE) return release(run);
   if (frame->type == FRAME_CREDIT) return add_credit(run, frame);
   /* Its number is its own: the keeper lets a dead program go only after the warden has taken note. */
   if (frame->type == FRAME_SIGNAL && run->phase == RUN_STARTED) kill(-run->program, (int)wire_u32(frame->payload));
@@ -67,6 +86,7 @@ static const char *act_on_run(struct warden *warden, struct run *run, const stru
 static const char *carry_out(struct warden *warden, const struct frame *frame)
 {
   if (frame->type == FRAME_CONFIGURE) return configure(warden, frame);
+  if (frame->type == FRAME_RULES) return take_rules(warden, frame);
   if (frame->type == FRAME_START) return begin(warden, frame);
   if (frame->type == FRAME_CLOSE) {
     warden->ending = true;

@@ -11,12 +11,14 @@ struct rule {
 
 static const struct rule RULES[] = {
   { FRAME_CONFIGURE, 0, 0, 0, 0, FRAME_FILTER_MOST, 8 },
+  { FRAME_RULES, 0, 0, 0, 4, FRAME_RULES_MOST, 1 },
   { FRAME_START, 0, 0, 1, 1, FRAME_START_MOST, 1 },
   { FRAME_STDIN, 0, 0, 1, 0, FRAME_CHUNK, 1 },
   { FRAME_SIGNAL, 0, 0, 1, 4, 4, 1 },
   { FRAME_KILL, 0, 0, 1, 0, 0, 1 },
   { FRAME_CREDIT, 1, 2, 1, 4, 4, 1 },
   { FRAME_CLOSE, 0, 0, 0, 0, 0, 1 },
+  { FRAME_RELEASE, 0, 0, 1, 0, 0, 1 },
 };
 
 static const struct rule *rule_for(uint8_t type)

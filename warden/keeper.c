@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -47,14 +48,16 @@ static void take_places(const struct plan *plan)
   if (input < 0 && (input = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0) give_up(plan, "open", "/dev/null");
   if (dup2(input, 0) < 0 || dup2(plan->stdio[1], 1) < 0 || dup2(plan->stdio[2], 2) < 0) give_up(plan, "place", "stdio");
   struct fds_kept kept = { .fds = { plan->link }, .count = 1 };
-  for (size_t i = 0; i < plan->warden->join_count; i++) kept.fds[kept.count++] = plan->warden->joins[i];
+  for (size_t i = 0; i < plan->warden->join_count; i++) kept.fds[kept.count++] = plan->warden->joins[i].fd;
+  if (plan->warden->rules.given) kept.fds[kept.count++] = plan->warden->rules.fd;
   if (fds_close_all_but(&kept) < 0) give_up(plan, "close", "descriptors");
 }
 
 static void close_what_programs_need(const struct plan *plan)
 {
   for (int fd = 0; fd < 3; fd++) close(fd);
-  for (size_t i = 0; i < plan->warden->join_count; i++) close(plan->warden->joins[i]);
+  for (size_t i = 0; i < plan->warden->join_count; i++) close(plan->warden->joins[i].fd);
+  if (plan->warden->rules.given) close(plan->warden->rules.fd);
 }
 
 /* The keeper lives as long as anything of the run does; what the program was told, it need not know, nor its memory hold. */
@@ -66,21 +69,63 @@ static void forget(struct start *start)
 #endif
 }
 
+/* The program's next word; false when none will come, because it runs or has died. */
+static bool hear(int status, struct failure *word)
+{
+  ssize_t got;
+  while ((got = read(status, word, sizeof *word)) < 0 && errno == EINTR) { }
+  return got == (ssize_t)sizeof *word;
+}
+
+static _Noreturn void tell_failure(const struct plan *plan, struct report *report)
+{
+  report->kind = REPORT_FAILED;
+  waitpid(report->pid, NULL, 0);
+  tell(plan->link, report);
+  _exit(0);
+}
+
 /* Returns once the program runs, or died on the way without a word (then its ending tells). */
 static void await_exec(const struct plan *plan, int status, pid_t program)
 {
   struct report report = { .kind = REPORT_STARTED, .pid = program };
-  ssize_t got;
-  while ((got = read(status, &report.failure, sizeof report.failure)) < 0 && errno == EINTR) { }
-  close(status);
-  if (got != (ssize_t)sizeof report.failure) {
-    tell(plan->link, &report);
-    return;
-  }
-  report.kind = REPORT_FAILED;
-  waitpid(program, NULL, 0);
+  if (hear(status, &report.failure)) tell_failure(plan, &report);
   tell(plan->link, &report);
-  _exit(0);
+}
+
+/* A program that could not even say why it failed, for want of write(2), exits with the errno. One that was killed is told by its ending. */
+static void judge_silence(const struct plan *plan, pid_t program)
+{
+  siginfo_t info = { 0 };
+  while (waitid(P_PID, (id_t)program, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) { }
+  if (info.si_code != CLD_EXITED) return;
+  struct report report = { .pid = program, .failure.stage = STAGE_SET_UP };
+  errno = info.si_status;
+  failure_note(&report.failure, "wait at", "the gate");
+  tell_failure(plan, &report);
+}
+
+/* True when the program was released; false when it was killed before. */
+static bool pass_gate(const struct plan *plan, int status, pid_t program)
+{
+  struct report report = { .kind = REPORT_GATED, .pid = program };
+  struct pollfd ends[] = { { .fd = status, .events = POLLIN }, { .fd = plan->link, .events = POLLIN } };
+  bool heard = hear(status, &report.failure);
+  if (heard && report.failure.stage == AT_GATE) {
+    tell(plan->link, &report);
+    while (poll(ends, 2, -1) < 0 && errno == EINTR) { }
+    if (!ends[0].revents) {
+      char word;
+      /* A warden that is gone opens no gate; with this end of it closed, the program ends too. */
+      if (recv(plan->link, &word, 1, 0) != 1) _exit(1);
+      send(status, "", 1, MSG_NOSIGNAL);
+      return true;
+    }
+    heard = hear(status, &report.failure);
+  }
+  if (heard) tell_failure(plan, &report);
+  judge_silence(plan, program);
+  return false;
 }
 
 static uint64_t microseconds(const struct timeval *time)
@@ -88,16 +133,23 @@ static uint64_t microseconds(const struct timeval *time)
   return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
 }
 
-static void tell_ending(int link, const siginfo_t *info, const struct rusage *usage)
+/* The usage of a dead child holds that of all whom it waited for; whoever was left to the keeper is added here. */
+static void add_usage(struct ending *sum, const struct rusage *usage)
 {
-  struct report report = { .kind = REPORT_EXITED, .pid = info->si_pid };
-  report.ending = (struct ending){
-    .kind = info->si_code == CLD_EXITED ? 0 : 1,
-    .code = (uint32_t)info->si_status,
-    .user_us = microseconds(&usage->ru_utime),
-    .system_us = microseconds(&usage->ru_stime),
-    .peak_bytes = (uint64_t)usage->ru_maxrss * 1024,
-  };
+  enum { BLOCK = 512 };
+  uint64_t peak_bytes = (uint64_t)usage->ru_maxrss * 1024;
+  sum->user_us += microseconds(&usage->ru_utime);
+  sum->system_us += microseconds(&usage->ru_stime);
+  sum->read_bytes += (uint64_t)usage->ru_inblock * BLOCK;
+  sum->written_bytes += (uint64_t)usage->ru_oublock * BLOCK;
+  if (peak_bytes > sum->peak_bytes) sum->peak_bytes = peak_bytes;
+}
+
+static void tell_ending(int link, const siginfo_t *info, const struct ending *used)
+{
+  struct report report = { .kind = REPORT_EXITED, .pid = info->si_pid, .ending = *used };
+  report.ending.kind = info->si_code == CLD_EXITED ? 0 : 1;
+  report.ending.code = (uint32_t)info->si_status;
   tell(link, &report);
   char answer;
   while (recv(link, &answer, 1, 0) < 0 && errno == EINTR) { }
@@ -105,6 +157,7 @@ static void tell_ending(int link, const siginfo_t *info, const struct rusage *us
 
 static void reap_until_empty(int link, pid_t program)
 {
+  struct ending used = { 0 };
   for (;;) {
     siginfo_t info = { 0 };
     struct rusage usage = { 0 };
@@ -113,7 +166,8 @@ static void reap_until_empty(int link, pid_t program)
       if (errno == EINTR) continue;
       return;
     }
-    if (info.si_pid == program) tell_ending(link, &info, &usage);
+    add_usage(&used, &usage);
+    if (info.si_pid == program) tell_ending(link, &info, &used);
     waitpid(info.si_pid, NULL, __WALL);
   }
 }
@@ -122,7 +176,8 @@ _Noreturn void keep(const struct plan *plan)
 {
   take_places(plan);
   int status[2];
-  if (pipe2(status, O_CLOEXEC) < 0) give_up(plan, "make", "status pipe");
+  const bool gate = plan->start->gate;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, status) < 0) give_up(plan, "make", "status socket");
   pid_t program = fork();
   if (program < 0) give_up(plan, "fork", "the program");
   if (program == 0) {
@@ -134,7 +189,8 @@ _Noreturn void keep(const struct plan *plan)
   forget(plan->start);
   caps_clear_ambient();
   caps_set(0);
-  await_exec(plan, status[0], program);
+  if (!gate || pass_gate(plan, status[0], program)) await_exec(plan, status[0], program);
+  close(status[0]);
   reap_until_empty(plan->link, program);
   _exit(0);
 }

@@ -2,6 +2,8 @@
 #ifndef GLOVEBOX_KEEPER_H
 #define GLOVEBOX_KEEPER_H
 
+#include <stdbool.h>
+
 #include "start.h"
 #include "warden.h"
 
@@ -15,7 +17,7 @@ struct plan {
 /* Runs in the keeper's process, right after the fork. */
 _Noreturn void keep(const struct plan *plan);
 
-/* Runs in the program's process: stdio is in place. Says on `status` why it did not become the program. */
+/* Runs in the program's process: stdio is in place. Says on `status` why it did not become the program, and waits there at its gate. */
 _Noreturn void become_program(const struct plan *plan, int status);
 
 #endif

@@ -4,6 +4,7 @@
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -30,8 +31,11 @@ static void settle_descriptors(struct warden *warden, const struct arguments *ar
   if (fcntl(2, F_GETFD) < 0 && open("/dev/null", O_WRONLY) < 0) die("open", "/dev/null");
   struct fds_kept kept = { 0 };
   for (size_t i = 0; i < arguments->join_count; i++) {
-    if (fcntl(arguments->joins[i], F_SETFD, FD_CLOEXEC) < 0) die("find", "a descriptor to join");
-    kept.fds[kept.count++] = warden->joins[i] = arguments->joins[i];
+    const struct join_argument *join = &arguments->joins[i];
+    if (fcntl(join->fd, F_SETFD, FD_CLOEXEC) < 0) die("find", "a descriptor to join");
+    kept.fds[kept.count++] = warden->joins[i].fd = join->fd;
+    /* A copy: the arguments are overwritten. */
+    if (join->file) strcpy(warden->joins[i].file, join->file);
   }
   warden->join_count = arguments->join_count;
   if (fds_close_all_but(&kept) < 0) die("close", "descriptors");

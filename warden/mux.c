@@ -54,7 +54,7 @@ static void gather(struct slots *slots, const struct warden *warden)
     want(slots, (struct pollfd){ .fd = run->feed.fd, .events = run->feed.length ? POLLOUT : 0 }, (struct slot){ TO_STDIN, run });
     /* A program may print before its keeper's word of its start is heard; the engine must not learn of it in that order. */
     for (int tap = 0; tap < 2; tap++)
-      if (run->phase != RUN_STARTING && tap_is_open(warden, &run->taps[tap]))
+      if (run->phase >= RUN_STARTED && tap_is_open(warden, &run->taps[tap]))
         want(slots, (struct pollfd){ .fd = run->taps[tap].fd, .events = POLLIN }, (struct slot){ tap ? FROM_STDERR : FROM_STDOUT, run });
   }
   /* Last, so that a run that a frame brings to its end has already been served in this round. */

@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -36,10 +37,27 @@ static _Noreturn void fail(const struct child *child, const char *verb, const ch
   fail_at(child, &failure);
 }
 
+static int open_below(const struct join *join, const char *group)
+{
+  char path[START_GROUP_MOST + 1 + sizeof join->file];
+  snprintf(path, sizeof path, "%s%s%s", group, *group ? "/" : "", join->file);
+  return openat(join->fd, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+/* The descriptors opened here close with all the others. */
 static void join_groups(const struct child *child)
 {
-  for (size_t i = 0; i < child->warden->join_count; i++)
-    if (write(child->warden->joins[i], "0", 1) < 0) fail(child, "join", "cgroup");
+  const char *group = child->start->group;
+  bool placed = !*group;
+  for (size_t i = 0; i < child->warden->join_count; i++) {
+    const struct join *join = &child->warden->joins[i];
+    int fd = *join->file ? open_below(join, group) : join->fd;
+    if (fd < 0) fail(child, "open", "cgroup");
+    if (write(fd, "0", 1) < 0) fail(child, "join", "cgroup");
+    placed = placed || *join->file;
+  }
+  errno = ENOENT;
+  if (!placed) fail(child, "find a place to join group", group);
 }
 
 static void reset_signals(void)
@@ -92,8 +110,9 @@ static void drop_privileges(const struct child *child)
   bound_capabilities(child);
   take_ids(child);
   if (caps_set(child->start->capabilities) < 0) fail(child, "set", "capabilities");
-  /* After the ids: changing them clears it. */
+  /* After the ids: changing them clears both. Others of the same id must not look into what is not yet theirs, however long it waits. */
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (prctl(PR_SET_DUMPABLE, 0) < 0) fail(child, "become", "undumpable");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail(child, "set", "no_new_privs");
 }
 
@@ -102,6 +121,27 @@ static void load_filter(const struct child *child)
   if (!child->warden->filter_length) return;
   struct sock_fprog program = { .len = (unsigned short)child->warden->filter_length, .filter = child->warden->filter };
   if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0) fail(child, "load", "seccomp filter");
+}
+
+static void obey_rules(const struct child *child)
+{
+  if (rules_obey(&child->warden->rules) < 0) fail(child, "obey", "file rules");
+  if (child->warden->rules.given) close(child->warden->rules.fd);
+}
+
+/*
+ * Everything is done but execve. The filter holds already and may refuse these two calls: then their errno is told, by the exit status where it
+ * cannot be written. They are not tried again on EINTR, which only such a filter gives, there being no handler of signals.
+ */
+static void wait_at_gate(const struct child *child)
+{
+  const struct failure word = { .stage = AT_GATE };
+  char release;
+  ssize_t written = write(child->status, &word, sizeof word);
+  if (written != (ssize_t)sizeof word) _exit(written < 0 ? errno : EIO);
+  ssize_t got = read(child->status, &release, 1);
+  if (got < 0) fail(child, "wait at", "the gate");
+  if (got == 0) _exit(EPIPE);
 }
 
 static const char *value_of(char **envp, const char *name)
@@ -149,6 +189,7 @@ _Noreturn void become_program(const struct plan *plan, int status)
   join_groups(&child);
   reset_signals();
   struct fds_kept kept = { .fds = { status }, .count = 1 };
+  if (plan->warden->rules.given) kept.fds[kept.count++] = plan->warden->rules.fd;
   if (fds_close_all_but(&kept) < 0) fail(&child, "close", "descriptors");
   set_rlimits(&child);
   drop_privileges(&child);
@@ -160,7 +201,9 @@ _Noreturn void become_program(const struct plan *plan, int status)
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
+  obey_rules(&child);
   load_filter(&child);
+  if (plan->start->gate) wait_at_gate(&child);
   execute(plan->start);
   struct failure failure = { .stage = STAGE_EXEC };
   failure_note(&failure, "execute", plan->start->argv[0]);

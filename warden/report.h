@@ -1,4 +1,4 @@
-/* What a keeper tells the warden, one datagram each, and what a program that could not start tells its keeper. */
+/* What a keeper tells the warden, one datagram each, and what a program tells its keeper until it runs. */
 #ifndef GLOVEBOX_REPORT_H
 #define GLOVEBOX_REPORT_H
 
@@ -6,8 +6,9 @@
 
 #include "run.h"
 
-enum report_kind { REPORT_STARTED = 1, REPORT_FAILED = 2, REPORT_EXITED = 3 };
-enum failure_stage { STAGE_CWD = 1, STAGE_EXEC = 2, STAGE_SET_UP = 3 };
+enum report_kind { REPORT_STARTED = 1, REPORT_FAILED = 2, REPORT_EXITED = 3, REPORT_GATED = 4 };
+/* AT_GATE is no failure: the program waits for its release. */
+enum failure_stage { AT_GATE = 0, STAGE_CWD = 1, STAGE_EXEC = 2, STAGE_SET_UP = 3 };
 
 struct failure {
   uint32_t stage, error;

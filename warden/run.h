@@ -26,10 +26,11 @@ struct feed {
 
 struct ending {
   uint32_t kind, code;
-  uint64_t user_us, system_us, peak_bytes;
+  uint64_t user_us, system_us, peak_bytes, read_bytes, written_bytes;
 };
 
-enum run_phase { RUN_STARTING, RUN_STARTED, RUN_EXITED, RUN_OVER };
+/* In the order of a run's life. GATED and RELEASED are left out by a run that asked for no gate. */
+enum run_phase { RUN_STARTING, RUN_GATED, RUN_RELEASED, RUN_STARTED, RUN_EXITED, RUN_OVER };
 
 /* Where a kill stands; see kill.c. */
 struct doom {
@@ -44,9 +45,10 @@ struct doom {
 struct run {
   uint32_t id;
   enum run_phase phase;
+  bool gate; /* asked for: until its release the program does not run */
   pid_t keeper; /* 0 once reaped: until then its number cannot mean another process */
   int link;     /* datagrams from the keeper; -1 once the keeper is reaped */
-  pid_t program;
+  pid_t program; /* 0 until its keeper told it */
   struct tap taps[2];
   struct feed feed;
   struct ending ending;

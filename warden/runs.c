@@ -30,9 +30,9 @@ static void begin_exit(struct warden *warden, struct run *run, const struct endi
   for (int i = 0; i < 2; i++) tap_drain(&run->taps[i]);
 }
 
-static void fail_start(struct warden *warden, struct run *run, const struct failure *failure)
+/* The program never ran: its streams have neither bytes nor ends. */
+static void drop_streams(struct warden *warden, struct run *run)
 {
-  spawn_refuse(warden, run->id, failure);
   run->phase = RUN_OVER;
   feed_close(warden, run);
   for (int i = 0; i < 2; i++) {
@@ -41,25 +41,67 @@ static void fail_start(struct warden *warden, struct run *run, const struct fail
   }
 }
 
-static void say_started(struct warden *warden, struct run *run, pid_t number)
+static void say_exited(struct warden *warden, struct run *run)
+{
+  uint8_t payload[48];
+  wire_put_u32(payload, run->ending.kind);
+  wire_put_u32(payload + 4, run->ending.code);
+  wire_put_u64(payload + 8, run->ending.user_us);
+  wire_put_u64(payload + 16, run->ending.system_us);
+  wire_put_u64(payload + 24, run->ending.peak_bytes);
+  wire_put_u64(payload + 32, run->ending.read_bytes);
+  wire_put_u64(payload + 40, run->ending.written_bytes);
+  queue_frame(&warden->queue, &(struct frame){ .type = FRAME_EXITED, .run = run->id, .length = sizeof payload, .payload = payload });
+  run->phase = RUN_OVER;
+}
+
+static void fail_start(struct warden *warden, struct run *run, const struct failure *failure)
+{
+  spawn_refuse(warden, run->id, failure);
+  drop_streams(warden, run);
+}
+
+static void end_before_start(struct warden *warden, struct run *run, const struct ending *ending)
+{
+  run->ending = *ending;
+  say_exited(warden, run);
+  drop_streams(warden, run);
+}
+
+static void say_number(struct warden *warden, const struct run *run, enum frame_type type)
 {
   uint8_t pid[4];
+  wire_put_u32(pid, (uint32_t)run->program);
+  queue_frame(&warden->queue, &(struct frame){ .type = (uint8_t)type, .run = run->id, .length = sizeof pid, .payload = pid });
+}
+
+static void say_started(struct warden *warden, struct run *run)
+{
   run->phase = RUN_STARTED;
-  wire_put_u32(pid, (uint32_t)number);
-  queue_frame(&warden->queue, &(struct frame){ .type = FRAME_STARTED, .run = run->id, .length = sizeof pid, .payload = pid });
+  say_number(warden, run, FRAME_STARTED);
+}
+
+static void say_gated(struct warden *warden, struct run *run)
+{
+  run->phase = RUN_GATED;
+  say_number(warden, run, FRAME_GATED);
+}
+
+static void take_exit(struct warden *warden, struct run *run, const struct ending *ending)
+{
+  if (run->phase < RUN_STARTED) end_before_start(warden, run, ending);
+  else begin_exit(warden, run, ending);
+  /* From here on nothing signals the program, so its keeper may let the number go. */
+  send(run->link, "", 1, MSG_NOSIGNAL);
 }
 
 static void take_report(struct warden *warden, struct run *run, const struct report *report)
 {
-  if (report->kind == REPORT_STARTED && run->phase == RUN_STARTING) {
-    run->program = report->pid;
-    say_started(warden, run, report->pid);
-  } else if (report->kind == REPORT_FAILED && run->phase == RUN_STARTING) fail_start(warden, run, &report->failure);
-  else if (report->kind == REPORT_EXITED && run->phase == RUN_STARTED) {
-    begin_exit(warden, run, &report->ending);
-    /* From here on nothing signals the program, so its keeper may let the number go. */
-    send(run->link, "", 1, MSG_NOSIGNAL);
-  }
+  if (run->phase <= RUN_STARTED) run->program = report->pid;
+  if (report->kind == REPORT_GATED && run->phase == RUN_STARTING) say_gated(warden, run);
+  else if (report->kind == REPORT_STARTED && run->phase < RUN_STARTED) say_started(warden, run);
+  else if (report->kind == REPORT_FAILED && run->phase < RUN_STARTED) fail_start(warden, run, &report->failure);
+  else if (report->kind == REPORT_EXITED && run->phase <= RUN_STARTED) take_exit(warden, run, &report->ending);
 }
 
 void runs_hear(struct warden *warden, struct run *run)
@@ -77,13 +119,19 @@ void runs_hear(struct warden *warden, struct run *run)
   }
 }
 
-/* A program may kill its keeper before that said that it runs, so it counts as started; the keeper's number stands for its own, which nobody knows. */
+/*
+ * A program may kill its keeper before that said that it runs, so it counts as started; the keeper's number stands for its own where nobody knows it.
+ * One that was not released from its gate cannot have run.
+ */
 static void lose(struct warden *warden, struct run *run, pid_t keeper)
 {
   run->orphaned = true;
   kill_strays(warden);
-  if (run->phase == RUN_STARTING) say_started(warden, run, keeper);
-  if (run->phase == RUN_STARTED) begin_exit(warden, run, &(struct ending){ .kind = ENDING_LOST });
+  const struct ending lost = { .kind = ENDING_LOST };
+  if (run->gate && run->phase < RUN_RELEASED) return end_before_start(warden, run, &lost);
+  if (!run->program) run->program = keeper;
+  if (run->phase < RUN_STARTED) say_started(warden, run);
+  if (run->phase == RUN_STARTED) begin_exit(warden, run, &lost);
 }
 
 static void bury_keeper(struct warden *warden, struct run *run, int status)
@@ -120,18 +168,6 @@ void runs_reap(struct warden *warden)
   reap_any(warden);
   /* While strays are being killed their corpses stay: each takes up room that the others could fork into. */
   if (warden->strays) reap_keepers(warden);
-}
-
-static void say_exited(struct warden *warden, struct run *run)
-{
-  uint8_t payload[32];
-  wire_put_u32(payload, run->ending.kind);
-  wire_put_u32(payload + 4, run->ending.code);
-  wire_put_u64(payload + 8, run->ending.user_us);
-  wire_put_u64(payload + 16, run->ending.system_us);
-  wire_put_u64(payload + 24, run->ending.peak_bytes);
-  queue_frame(&warden->queue, &(struct frame){ .type = FRAME_EXITED, .run = run->id, .length = sizeof payload, .payload = payload });
-  run->phase = RUN_OVER;
 }
 
 /* True when nothing is left of the run, neither a process nor a word. */

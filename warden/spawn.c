@@ -117,6 +117,7 @@ void spawn_run(struct warden *warden, uint32_t id, struct start *start)
   struct run *run = calloc(1, sizeof *run);
   if (!run) return refuse(warden, id, "run");
   run->id = id;
+  run->gate = start->gate;
   const char *object = "pipes";
   if (open_ends(&ends, start) == 0 && leaves_room(&ends)) {
     object = "keeper";

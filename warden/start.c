@@ -5,6 +5,8 @@
 
 #include "wire.h"
 
+enum { STDIN_FED = 1, GATE = 2 };
+
 struct cursor {
   const uint8_t *at;
   size_t left;
@@ -85,11 +87,17 @@ static void take_rlimits(struct cursor *cursor, struct start *start)
   }
 }
 
+static bool is_component(const char *name)
+{
+  return strlen(name) <= START_GROUP_MOST && !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
+}
+
 static const char *fault_in(const struct start *start)
 {
   /* setresuid(-1) means "as it is", which would leave the warden's own id to the program. */
   if (start->uid == UINT32_MAX || start->gid == UINT32_MAX) return "START has the id -1";
   if (!start->argv[0]) return "START has no argument";
+  if (!is_component(start->group)) return "START has a group that is no name of a folder";
   for (char **entry = start->envp; *entry; entry++) {
     const char *equals = strchr(*entry, '=');
     if (!equals || equals == *entry) return "START has an environment entry without a name";
@@ -102,8 +110,9 @@ static const char *take_all(struct cursor *cursor, struct start *start)
   struct strings strings = { .list = start->memory };
   strings.text = (char *)(strings.list + 2 * (START_STRINGS_MOST + 1));
   uint32_t flags = take_u32(cursor);
-  if (flags > 1) return "START has unknown flags";
-  start->stdin_fed = flags & 1;
+  if (flags > (STDIN_FED | GATE)) return "START has unknown flags";
+  start->stdin_fed = flags & STDIN_FED;
+  start->gate = flags & GATE;
   start->uid = take_u32(cursor);
   start->gid = take_u32(cursor);
   start->capabilities = take_u64(cursor);
@@ -111,6 +120,7 @@ static const char *take_all(struct cursor *cursor, struct start *start)
   start->cwd = take_string(cursor, &strings);
   start->argv = take_list(cursor, &strings);
   start->envp = take_list(cursor, &strings);
+  start->group = take_string(cursor, &strings);
   if (cursor->why) return cursor->why;
   if (cursor->left) return "START has bytes after its end";
   return fault_in(start);

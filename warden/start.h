@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { START_STRINGS_MOST = 4096, START_STRING_MOST = 131071, START_RLIMITS_MOST = 16 };
+enum { START_STRINGS_MOST = 4096, START_STRING_MOST = 131071, START_RLIMITS_MOST = 16, START_GROUP_MOST = 255 };
 
 struct start_rlimit {
   uint32_t resource;
@@ -15,6 +15,7 @@ struct start_rlimit {
 
 struct start {
   bool stdin_fed;
+  bool gate; /* wait before execve until the engine says RELEASE */
   uint32_t uid, gid;
   uint64_t capabilities;
   uint32_t rlimit_count;
@@ -22,6 +23,7 @@ struct start {
   char *cwd;
   char **argv; /* both end with NULL, as execve wants them */
   char **envp;
+  char *group; /* one path component, or empty */
   void *memory;
 };
 

@@ -9,19 +9,26 @@
 #include <sys/resource.h>
 
 #include "queue.h"
+#include "rules.h"
 #include "run.h"
 #include "used-ids.h"
 
-enum { WARDEN_RUNS_MOST = 1024, WARDEN_JOINS_MOST = 8 };
+enum { WARDEN_RUNS_MOST = 1024, WARDEN_JOINS_MOST = 8, WARDEN_JOIN_NAME_MOST = 255 };
 
 struct inbox {
   uint8_t *bytes;
   size_t room, head, tail;
 };
 
+/* Where each program writes itself before it drops anything. */
+struct join {
+  int fd;
+  char file[WARDEN_JOIN_NAME_MOST + 1]; /* empty: `fd` is the file; else `fd` is a folder, and the file lies in the group below it */
+};
+
 struct warden {
   bool subreaper; /* not pid 1: no boundary */
-  int joins[WARDEN_JOINS_MOST];
+  struct join joins[WARDEN_JOINS_MOST];
   size_t join_count;
   struct rlimit files; /* RLIMIT_NOFILE as it was: programs get it back */
   int signals;         /* signalfd */
@@ -30,6 +37,7 @@ struct warden {
   bool configured, started_any;
   struct sock_filter *filter;
   size_t filter_length;
+  struct rules rules;
   struct run *runs[WARDEN_RUNS_MOST];
   size_t run_count;
   struct used_ids used;

@@ -1,6 +1,7 @@
 /** The engine's end of the channel: every frame of the warden is judged here, and the first that breaks a rule ends it all. */
 import type { CellChannel } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
+import { encodeRules, type FileRule } from './file-rules.js'
 import { encodeFrame, encodeHeader, type Frame, FrameDecoder, maxFilterBytes } from './frames.js'
 import { Latch } from './latch.js'
 import { checkHello, readText } from './messages.js'
@@ -10,16 +11,26 @@ import { encodeStart, type StartRequest } from './start-payload.js'
 
 export interface Warden {
   /** Throws SandboxError('invalid') when the request does not fit the protocol; a program that cannot be started is a result. */
-  start(request: StartRequest): Promise<StartResult>
+  start(request: StartRequest, options?: StartOptions): Promise<StartResult>
   /** Settles when the channel is over: undefined after close(), else why. */
   readonly ended: Promise<SandboxError | undefined>
   /** Ends the cell. Whoever still waits for something of it gets SandboxError('closed'). Idempotent. */
   close(): void
 }
 
+export interface StartOptions {
+  /**
+   * Called with the program's pid, as seen in the cell, while it waits with everything done but its execve. When this resolves the program runs; when it
+   * rejects the program is killed, and `start` rejects with the same error once nothing of it is left. Not called when the program fails before.
+   */
+  readonly atGate?: (pid: number) => Promise<void>
+}
+
 export interface ConnectOptions {
   /** The seccomp filter for every program, as an array of `sock_filter`. */
   readonly filter?: Uint8Array
+  /** What every program may execute and read, by Landlock; whatever no rule allows is refused. Without it there are no rules. */
+  readonly rules?: readonly FileRule[]
   /** Ends the attempt; without effect once connected. */
   readonly signal?: AbortSignal
 }
@@ -32,12 +43,14 @@ export async function connectWarden(channel: CellChannel, options: ConnectOption
   const { filter, signal } = options
   if (filter && (filter.length > maxFilterBytes || filter.length % 8 !== 0))
     throw new SandboxError('invalid', `a filter of ${filter.length} bytes is no array of at most 4096 instructions`)
+  const rules = options.rules && encodeRules(options.rules)
   const connection = new Connection(channel)
   const abort = (): void => connection.fail(new SandboxError('closed', 'connecting to the warden was aborted', { cause: signal?.reason }))
   if (signal?.aborted) abort()
   signal?.addEventListener('abort', abort, { once: true })
   try {
-    if (filter) connection.configure(filter)
+    if (filter) connection.configure('configure', filter)
+    if (rules) connection.configure('rules', rules)
     await connection.greeted
     return connection
   } catch (error) {
@@ -46,6 +59,20 @@ export async function connectWarden(channel: CellChannel, options: ConnectOption
   } finally {
     signal?.removeEventListener('abort', abort)
   }
+}
+
+async function passGate(run: Run, atGate: (pid: number) => Promise<void>): Promise<void> {
+  const pid = await run.gated
+  if (pid === undefined) return
+  try {
+    // Before its release a run is answered only when it, or the channel, is over.
+    await Promise.race([atGate(pid), run.started])
+  } catch (error) {
+    // A channel that is over has taken the run along.
+    await run.kill().catch(() => {})
+    throw error
+  }
+  run.release()
 }
 
 class Connection implements Warden {
@@ -80,19 +107,20 @@ class Connection implements Warden {
     return this.#ended.promise
   }
 
-  configure(filter: Uint8Array): void {
-    this.#outbox.send(encodeHeader('configure', filter.length, {}), filter)
+  configure(name: 'configure' | 'rules', payload: Uint8Array): void {
+    this.#outbox.send(encodeHeader(name, payload.length, {}), payload)
   }
 
-  async start(request: StartRequest): Promise<StartResult> {
-    const payload = encodeStart(request)
+  async start(request: StartRequest, { atGate }: StartOptions = {}): Promise<StartResult> {
+    const payload = encodeStart({ ...request, gate: atGate !== undefined })
     this.#hold()
     try {
       if (this.#outbox.isFull) await this.#outbox.whenWritable()
       if (this.#outbox.failure) throw this.#outbox.failure
       this.#lastRun += 1
-      const run = new Run({ id: this.#lastRun, isFed: request.stdin, link: this.#link })
+      const run = new Run({ id: this.#lastRun, isFed: request.stdin, isGated: atGate !== undefined, link: this.#link })
       this.#outbox.send(encodeHeader('start', payload.length, { run: run.id }), payload)
+      if (atGate) await passGate(run, atGate)
       return await run.started
     } finally {
       this.#release()

@@ -8,21 +8,25 @@
 import { SandboxError } from '../contract/errors.js'
 
 export const headerBytes = 12
-export const protocolVersion = 1
+export const protocolVersion = 2
 export const windowBytes = 256 * 1024
 export const maxPieceBytes = 65_536
 export const maxFilterBytes = 32_768
+export const maxRulesBytes = 4 * 2 ** 20
 export const maxStartBytes = 4 * 2 ** 20
 
 export const frameTypes = {
   hello: 0x01,
   configure: 0x02,
+  rules: 0x03,
   start: 0x10,
   stdin: 0x11,
   signal: 0x12,
   kill: 0x13,
   credit: 0x14,
   close: 0x15,
+  release: 0x16,
+  gated: 0x1f,
   started: 0x20,
   failed: 0x21,
   output: 0x22,
@@ -58,20 +62,23 @@ function rule(name: FrameName, lengths: readonly [least: number, most: number], 
 export const frameRules: Readonly<Record<Side, readonly FrameRule[]>> = {
   engine: [
     rule('configure', [0, maxFilterBytes], { ofRun: false, unit: 8 }),
+    rule('rules', [4, maxRulesBytes], { ofRun: false }),
     rule('start', [0, maxStartBytes]),
     rule('stdin', [0, maxPieceBytes], { flows: true }),
     rule('signal', [4, 4]),
     rule('kill', [0, 0]),
     rule('credit', [4, 4], { ofStream: true }),
     rule('close', [0, 0], { ofRun: false }),
+    rule('release', [0, 0]),
   ],
   warden: [
     rule('hello', [8, 8], { ofRun: false }),
     rule('credit', [4, 4]),
+    rule('gated', [4, 4]),
     rule('started', [4, 4]),
     rule('failed', [8, 264]),
     rule('output', [0, maxPieceBytes], { ofStream: true, flows: true }),
-    rule('exited', [32, 32]),
+    rule('exited', [48, 48]),
     rule('gone', [0, 0]),
     rule('fatal', [0, 256], { ofRun: false }),
   ],
@@ -106,7 +113,7 @@ export function encodeFrame(name: FrameName, address: FrameAddress, payload?: Ui
   return frame
 }
 
-/** A frame whose payload is one 32-bit number: SIGNAL, CREDIT, STARTED. */
+/** A frame whose payload is one 32-bit number: SIGNAL, CREDIT, GATED, STARTED. */
 export function encodeNumberFrame(name: FrameName, address: FrameAddress, value: number): Buffer {
   const frame = Buffer.allocUnsafe(headerBytes + 4)
   writeHeader(frame, name, { length: 4, run: address.run ?? 0, stream: address.stream ?? 0 })

@@ -10,12 +10,17 @@ export interface WardenExit {
   readonly cpuUserMs: number
   readonly cpuSystemMs: number
   readonly memoryPeakBytes: number
+  /** From storage, and to it. */
+  readonly readBytes: number
+  readonly writtenBytes: number
 }
 
 export interface StartFailure {
   readonly stage: 'cwd' | 'exec' | 'set-up'
   readonly errno: number
   readonly text: string
+  /** Of a program that was ended before it ran, at its gate or on the way there. */
+  readonly exit?: WardenExit
 }
 
 const stages = [undefined, 'cwd', 'exec', 'set-up'] as const
@@ -26,6 +31,8 @@ const endings = [
 ] as const
 const maxPid = 2 ** 31 - 1
 const maxErrno = 4095
+/** EINTR. */
+const interrupted = 4
 
 export function checkHello(payload: Uint8Array): void {
   const version = readU32(payload, 0)
@@ -34,9 +41,9 @@ export function checkHello(payload: Uint8Array): void {
   if (window !== windowBytes) throw broken(`HELLO with a window of ${window} bytes instead of ${windowBytes}`)
 }
 
-export function parseStarted(payload: Uint8Array): number {
+export function parsePid(payload: Uint8Array, name: 'GATED' | 'STARTED'): number {
   const pid = readU32(payload, 0)
-  if (pid < 1 || pid > maxPid) throw broken(`STARTED with pid ${pid}`)
+  if (pid < 1 || pid > maxPid) throw broken(`${name} with pid ${pid}`)
   return pid
 }
 
@@ -55,7 +62,21 @@ export function parseExited(payload: Uint8Array): WardenExit {
   if (!ending) throw broken(`EXITED of unknown kind ${number}`)
   const code = readU32(payload, 4)
   if (code < ending.least || code > ending.most) throw broken(`EXITED, ${ending.kind} with ${code}`)
-  return { kind: ending.kind, code, cpuUserMs: readU64(payload, 8) / 1000, cpuSystemMs: readU64(payload, 16) / 1000, memoryPeakBytes: readU64(payload, 24) }
+  return {
+    kind: ending.kind,
+    code,
+    cpuUserMs: readU64(payload, 8) / 1000,
+    cpuSystemMs: readU64(payload, 16) / 1000,
+    memoryPeakBytes: readU64(payload, 24),
+    readBytes: readU64(payload, 32),
+    writtenBytes: readU64(payload, 40),
+  }
+}
+
+/** A program that ended before it ran is one that was not started. */
+export function failureOf(exit: WardenExit): StartFailure {
+  const how = { exited: `exited with ${exit.code}`, signaled: `was killed by signal ${exit.code}`, lost: 'lost its keeper' }[exit.kind]
+  return { stage: 'set-up', errno: interrupted, text: `the program ${how} before it ran`, exit }
 }
 
 /** The warden's words end up in messages on terminals and in logs, so nothing in them may act there. */

@@ -3,14 +3,16 @@
  *
  * starting ──STARTED──▶ running ──EXITED, after the end of both streams──▶ over
  *     └─────FAILED──────────────────────────────────────────────────────────┘
- * GONE answers KILL and may come while running or afterwards.
+ * With a gate it is: starting ──GATED──▶ gated ──our RELEASE──▶ released ──STARTED──▶ running, and what was ended before it ran
+ * is told by EXITED instead of FAILED.
+ * GONE answers KILL and may come at any time after it.
  */
 import { SandboxError } from '../contract/errors.js'
 import type { OutputEvent } from '../contract/run.js'
 import { type FlowOptions, InputFlow, OutputCredit } from './credit.js'
 import { encodeFrame, encodeNumberFrame, type Frame, readU32 } from './frames.js'
 import { Latch } from './latch.js'
-import { parseExited, parseFailed, parseStarted, type StartFailure, type WardenExit } from './messages.js'
+import { failureOf, parseExited, parseFailed, parsePid, type StartFailure, type WardenExit } from './messages.js'
 import type { Outbox } from './outbox.js'
 import { OutputQueue } from './output-queue.js'
 
@@ -45,6 +47,7 @@ export interface RunLink {
 export interface RunOptions {
   readonly id: number
   readonly isFed: boolean
+  readonly isGated: boolean
   readonly link: RunLink
 }
 
@@ -58,18 +61,21 @@ export class Run implements WardenProcess {
   readonly #input: InputFlow
   readonly #stdout: OutputCredit
   readonly #stderr: OutputCredit
+  readonly #isGated: boolean
+  readonly #gated = new Latch<number | undefined>()
   readonly #started = new Latch<StartResult>()
   readonly #exited = new Latch<WardenExit>()
   #gone: Latch<void> | undefined
   #isGone = false
-  #state: 'starting' | 'running' | 'over' = 'starting'
+  #state: 'starting' | 'gated' | 'released' | 'running' | 'over' = 'starting'
   #pid = 0
   #exit: WardenExit | undefined
 
-  constructor({ id, isFed, link }: RunOptions) {
+  constructor({ id, isFed, isGated, link }: RunOptions) {
     const flow: FlowOptions = { run: id, outbox: link.outbox }
     this.id = id
     this.#link = link
+    this.#isGated = isGated
     this.#input = new InputFlow({ ...flow, isFed })
     this.#stdout = new OutputCredit(1, flow)
     this.#stderr = new OutputCredit(2, flow)
@@ -84,12 +90,24 @@ export class Run implements WardenProcess {
     return this.#pid
   }
 
+  /** The pid of the program at its gate; undefined when it was over before. */
+  get gated(): Promise<number | undefined> {
+    return this.#gated.promise
+  }
+
   get started(): Promise<StartResult> {
     return this.#started.promise
   }
 
   get exited(): Promise<WardenExit> {
     return this.#exited.promise
+  }
+
+  /** Quiet when the run is over already. */
+  release(): void {
+    if (this.#state !== 'gated') return
+    this.#state = 'released'
+    this.#link.outbox.send(encodeFrame('release', { run: this.id }))
   }
 
   write(bytes: Uint8Array): Promise<void> {
@@ -127,8 +145,8 @@ export class Run implements WardenProcess {
   /** Throws SandboxError('broken') when the warden must not send this frame now. */
   receive(frame: Frame): void {
     if (frame.name === 'gone') this.#receiveGone()
-    else if (this.#state === 'starting') this.#receiveAnswer(frame)
     else if (this.#state === 'over') throw this.#outOfTurn(frame, 'after the end of the run')
+    else if (this.#state !== 'running') this.#receiveAnswer(frame)
     else if (frame.name === 'output') this.#receiveOutput(frame)
     else if (frame.name === 'credit') this.#input.refill(readU32(frame.payload, 0))
     else if (frame.name === 'exited') this.#receiveExited(frame)
@@ -139,6 +157,7 @@ export class Run implements WardenProcess {
   fail(failure: SandboxError): void {
     this.#gone?.reject(failure)
     if (this.#state === 'over') return
+    this.#gated.reject(failure)
     this.#started.reject(failure)
     this.#exited.reject(failure)
     this.output.fail(failure)
@@ -146,17 +165,34 @@ export class Run implements WardenProcess {
   }
 
   #receiveAnswer(frame: Frame): void {
-    if (frame.name === 'started') {
-      this.#pid = parseStarted(frame.payload)
-      this.#state = 'running'
-      this.#started.resolve({ started: true, process: this })
-    } else if (frame.name === 'failed') {
-      const failure = parseFailed(frame.payload)
-      this.#finish()
-      this.#started.resolve({ started: false, ...failure })
-    } else {
-      throw this.#outOfTurn(frame, 'before STARTED')
-    }
+    if (frame.name === 'gated') this.#receiveGated(frame)
+    else if (frame.name === 'started') this.#receiveStarted(frame)
+    else if (frame.name === 'failed') this.#endBeforeStart(parseFailed(frame.payload))
+    else if (frame.name === 'exited' && this.#isGated) this.#endBeforeStart(failureOf(parseExited(frame.payload)))
+    else throw this.#outOfTurn(frame, 'before STARTED')
+  }
+
+  #receiveGated(frame: Frame): void {
+    if (!this.#isGated) throw this.#outOfTurn(frame, 'which has no gate')
+    if (this.#state !== 'starting') throw this.#outOfTurn(frame, 'twice')
+    this.#pid = parsePid(frame.payload, 'GATED')
+    this.#state = 'gated'
+    this.#gated.resolve(this.#pid)
+  }
+
+  #receiveStarted(frame: Frame): void {
+    if (this.#isGated && this.#state !== 'released') throw this.#outOfTurn(frame, 'before its release')
+    const pid = parsePid(frame.payload, 'STARTED')
+    if (this.#isGated && pid !== this.#pid) throw this.#outOfTurn(frame, `with pid ${pid} instead of ${this.#pid}`)
+    this.#pid = pid
+    this.#state = 'running'
+    this.#started.resolve({ started: true, process: this })
+  }
+
+  #endBeforeStart(failure: StartFailure): void {
+    this.#finish()
+    this.#gated.resolve(undefined)
+    this.#started.resolve({ started: false, ...failure })
   }
 
   #receiveOutput({ stream, payload }: Frame): void {

@@ -19,13 +19,22 @@ export interface StartRequest {
   readonly rlimits: readonly ResourceLimit[]
   /** Whether stdin will be fed; otherwise it is /dev/null. */
   readonly stdin: boolean
+  /** The group that it joins, by name, below those that the driver opened for the warden. */
+  readonly group?: string
+}
+
+export interface StartPayload extends StartRequest {
+  /** Whether it waits before it runs until RELEASE. */
+  readonly gate?: boolean
 }
 
 const maxStrings = 4096
 const maxStringBytes = 131_071
 const maxRlimits = 16
+const maxGroupBytes = 255
 
 const stdinFlag = 1
+const gateFlag = 2
 const fixedBytes = 4 + 4 + 4 + 8 + 4
 const rlimitBytes = 20
 const maxU32 = 2 ** 32 - 1
@@ -43,7 +52,14 @@ function measure(field: string, text: string): Text {
   return { text, byteLength }
 }
 
-function measureAll(request: StartRequest): { readonly cwd: Text; readonly argv: readonly Text[]; readonly env: readonly Text[] } {
+interface Texts {
+  readonly cwd: Text
+  readonly argv: readonly Text[]
+  readonly env: readonly Text[]
+  readonly group: Text
+}
+
+function measureAll(request: StartRequest): Texts {
   if (request.argv.length === 0) throw new SandboxError('invalid', 'argv is empty')
   const variables = Object.entries(request.env)
   for (const [field, count] of [
@@ -56,12 +72,22 @@ function measureAll(request: StartRequest): { readonly cwd: Text; readonly argv:
     cwd: measure('cwd', request.cwd),
     argv: request.argv.map((argument, index) => measure(`argv[${index}]`, argument)),
     env: variables.map(([name, value]) => measureVariable(name, value)),
+    group: measureGroup(request.group ?? ''),
   }
 }
 
 function measureVariable(name: string, value: string): Text {
   if (name === '' || name.includes('=')) throw new SandboxError('invalid', `env: '${name.slice(0, 80)}' is no name of a variable`)
   return measure(`env.${name.slice(0, 80)}`, `${name}=${value}`)
+}
+
+function isGroup(name: string): boolean {
+  return Buffer.byteLength(name) <= maxGroupBytes && !name.includes('/') && name !== '.' && name !== '..'
+}
+
+function measureGroup(name: string): Text {
+  if (!isGroup(name)) throw new SandboxError('invalid', `group: '${name.slice(0, 80)}' is no name of a folder`)
+  return measure('group', name)
 }
 
 function checkNumbers(request: StartRequest): void {
@@ -79,15 +105,15 @@ function checkNumbers(request: StartRequest): void {
 }
 
 /** Throws SandboxError('invalid') naming the field when the request does not fit the protocol. */
-export function encodeStart(request: StartRequest): Buffer {
+export function encodeStart(request: StartPayload): Buffer {
   checkNumbers(request)
-  const { cwd, argv, env } = measureAll(request)
-  const texts = [cwd, ...argv, ...env]
+  const { cwd, argv, env, group } = measureAll(request)
+  const texts = [cwd, ...argv, ...env, group]
   const size = texts.reduce((sum, each) => sum + 4 + each.byteLength, fixedBytes + request.rlimits.length * rlimitBytes + 8)
   if (size > maxStartBytes) throw new SandboxError('invalid', `argv and env have ${size} bytes together; at most ${maxStartBytes} are possible`)
 
   const payload = Buffer.allocUnsafe(size)
-  let at = payload.writeUInt32LE(request.stdin ? stdinFlag : 0, 0)
+  let at = payload.writeUInt32LE((request.stdin ? stdinFlag : 0) | (request.gate ? gateFlag : 0), 0)
   at = payload.writeUInt32LE(request.uid, at)
   at = payload.writeUInt32LE(request.gid, at)
   at = payload.writeBigUInt64LE(request.capabilities, at)
@@ -102,6 +128,7 @@ export function encodeStart(request: StartRequest): Buffer {
   for (const each of argv) at = writeText(payload, each, at)
   at = payload.writeUInt32LE(env.length, at)
   for (const each of env) at = writeText(payload, each, at)
+  writeText(payload, group, at)
   return payload
 }
 
@@ -159,10 +186,10 @@ function malformed(): SandboxError {
 }
 
 /** The warden's reading of START; throws only SandboxError('broken'). */
-export function decodeStart(payload: Uint8Array): StartRequest {
+export function decodeStart(payload: Uint8Array): StartPayload {
   const cursor = new Cursor(payload)
   const flags = cursor.u32()
-  if (flags > stdinFlag) throw malformed()
+  if (flags > (stdinFlag | gateFlag)) throw malformed()
   const uid = cursor.u32()
   const gid = cursor.u32()
   const capabilities = cursor.u64()
@@ -170,8 +197,20 @@ export function decodeStart(payload: Uint8Array): StartRequest {
   const cwd = cursor.text()
   const argv = Array.from({ length: cursor.count(maxStrings) }, () => cursor.text())
   const variables = Array.from({ length: cursor.count(maxStrings) }, () => splitVariable(cursor.text()))
-  if (argv.length === 0 || !cursor.isAtEnd) throw malformed()
-  return { argv, env: Object.fromEntries(variables), cwd, uid, gid, capabilities, rlimits, stdin: flags === stdinFlag }
+  const group = cursor.text()
+  if (argv.length === 0 || !isGroup(group) || !cursor.isAtEnd) throw malformed()
+  return {
+    argv,
+    env: Object.fromEntries(variables),
+    cwd,
+    uid,
+    gid,
+    capabilities,
+    rlimits,
+    stdin: (flags & stdinFlag) !== 0,
+    group,
+    gate: (flags & gateFlag) !== 0,
+  }
 }
 
 function splitVariable(text: string): [name: string, value: string] {

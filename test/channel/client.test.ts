@@ -60,9 +60,16 @@ describe('connecting', () => {
 describe('a run', () => {
   it('is started with exactly what was asked', async () => {
     const { peer, warden } = await connected()
-    const asked = { ...request, argv: ['a', '', 'ü'], env: { A: '1=2', B: '' }, cwd: '/x', rlimits: [{ resource: 6, soft: 1n, hard: 2n ** 64n - 1n }] }
+    const asked = {
+      ...request,
+      argv: ['a', '', 'ü'],
+      env: { A: '1=2', B: '' },
+      cwd: '/x',
+      group: 'run-1',
+      rlimits: [{ resource: 6, soft: 1n, hard: 2n ** 64n - 1n }],
+    }
     void warden.start(asked).catch(() => {})
-    expect(decodeStart((await peer.hear('start')).payload)).toEqual(asked)
+    expect(decodeStart((await peer.hear('start')).payload)).toEqual({ ...asked, gate: false })
     warden.close()
   })
 
@@ -79,7 +86,15 @@ describe('a run', () => {
       ['stdout', 'one'],
       ['stderr', 'two'],
     ])
-    expect(await process.exited).toEqual({ kind: 'signaled', code: 15, cpuUserMs: 1.5, cpuSystemMs: 2.5, memoryPeakBytes: 4096 })
+    expect(await process.exited).toEqual({
+      kind: 'signaled',
+      code: 15,
+      cpuUserMs: 1.5,
+      cpuSystemMs: 2.5,
+      memoryPeakBytes: 4096,
+      readBytes: 512,
+      writtenBytes: 2 ** 32,
+    })
   })
 
   it('goes on when its output is cut anywhere, even right behind a header', async () => {

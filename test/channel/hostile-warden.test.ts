@@ -14,7 +14,7 @@ const breaches: Record<string, (peer: ScriptedWarden) => void> = {
   'an unknown type': (peer) => peer.sendRaw(Buffer.from('000000003300000001000000', 'hex')),
   'a frame only the engine sends': (peer) => peer.send('kill', { run: 1 }),
   'a wrong length': (peer) => peer.send('started', { run: 1 }, Buffer.alloc(5)),
-  'a wrong stream': (peer) => peer.send('exited', { run: 1, stream: 1 }, Buffer.alloc(32)),
+  'a wrong stream': (peer) => peer.send('exited', { run: 1, stream: 1 }, Buffer.alloc(48)),
   'a reserved field that is not zero': (peer) => peer.sendRaw(Buffer.from('000000002400010001000000', 'hex')),
   'a frame for a run that was never started': (peer) => peer.output(9, Buffer.from('x')),
   'STARTED for a run that was never started': (peer) => peer.started(9),
@@ -56,7 +56,7 @@ const breaches: Record<string, (peer: ScriptedWarden) => void> = {
     peer.end()
   },
   'the end of the channel in the middle of a payload': (peer) => {
-    peer.sendRaw(Buffer.from('200000002300000001000000ffff', 'hex'))
+    peer.sendRaw(Buffer.from('300000002300000001000000ffff', 'hex'))
     peer.end()
   },
   'a channel that is destroyed': (peer) => peer.vanish(),
@@ -97,9 +97,9 @@ describe('a warden that breaks a rule ends the channel, and everything pending w
   })
 
   it.each<[string, (peer: ScriptedWarden) => void]>([
-    ['HELLO of another version', (peer) => peer.hello(2)],
-    ['HELLO with a window that would take any memory', (peer) => peer.hello(1, 0xffffffff)],
-    ['HELLO with no window', (peer) => peer.hello(1, 0)],
+    ['HELLO of another version', (peer) => peer.hello(1)],
+    ['HELLO with a window that would take any memory', (peer) => peer.hello(2, 0xffffffff)],
+    ['HELLO with no window', (peer) => peer.hello(2, 0)],
     ['a frame before HELLO', (peer) => peer.started(1)],
     ['FATAL instead of HELLO', (peer) => peer.send('fatal', {}, Buffer.from('no'))],
     ['the end of the channel instead of HELLO', (peer) => peer.end()],

@@ -58,8 +58,12 @@ export class ScriptedWarden {
     this.sendRaw(encodeFrame(name, address, payload))
   }
 
-  hello(version = 1, window = windowBytes): void {
+  hello(version = 2, window = windowBytes): void {
     this.send('hello', {}, numbers(version, window))
+  }
+
+  gated(run: number, pid = 7): void {
+    this.sendRaw(encodeNumberFrame('gated', { run }, pid))
   }
 
   started(run: number, pid = 7): void {
@@ -77,7 +81,7 @@ export class ScriptedWarden {
   }
 
   exited(run: number, kind = 0, code = 0): void {
-    this.send('exited', { run }, numbers(kind, code, 1500, 0, 2500, 0, 4096, 0))
+    this.send('exited', { run }, numbers(kind, code, 1500, 0, 2500, 0, 4096, 0, 512, 0, 0, 1))
   }
 
   end(): void {

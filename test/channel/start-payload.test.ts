@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeStart, encodeStart, type StartRequest } from '../../src/channel/start-payload.js'
+import { decodeStart, encodeStart, type StartPayload, type StartRequest } from '../../src/channel/start-payload.js'
 import { SandboxError } from '../../src/contract/errors.js'
 import { request } from './scripted-warden.js'
 
@@ -9,7 +9,7 @@ const name = text.filter((each) => each !== '' && !each.includes('='))
 const u64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })
 const u32 = fc.integer({ min: 0, max: 0xffffffff })
 
-const anyRequest: fc.Arbitrary<StartRequest> = fc.record({
+const anyRequest: fc.Arbitrary<StartPayload> = fc.record({
   argv: fc.array(text, { minLength: 1, maxLength: 10 }),
   env: fc.dictionary(name, text, { maxKeys: 10 }).map((each) => Object.fromEntries(Object.entries(each))),
   cwd: text,
@@ -18,6 +18,8 @@ const anyRequest: fc.Arbitrary<StartRequest> = fc.record({
   capabilities: u64,
   rlimits: fc.array(fc.record({ resource: u32, soft: u64, hard: u64 }), { maxLength: 16 }),
   stdin: fc.boolean(),
+  gate: fc.boolean(),
+  group: text.filter((each) => !each.includes('/') && each !== '.' && each !== '..'),
 })
 
 describe('the payload of START', () => {
@@ -72,6 +74,11 @@ describe('the payload of START', () => {
     ['a fractional id', { gid: 1.5 }, /gid/],
     ['capabilities beyond 64 bits', { capabilities: 2n ** 64n }, /capabilities/],
     ['too many rlimits', { rlimits: new Array(17).fill({ resource: 1, soft: 0n, hard: 0n }) }, /rlimits/],
+    ['a group above', { group: '..' }, /group/],
+    ['a group that is the folder itself', { group: '.' }, /group/],
+    ['a group of several components', { group: 'a/b' }, /group/],
+    ['a group that is too long', { group: 'ü'.repeat(128) }, /group/],
+    ['a NUL in a group', { group: 'a\0' }, /group/],
     ['a negative rlimit', { rlimits: [{ resource: 1, soft: -1n, hard: 0n }] }, /rlimits/],
   ])('is refused before it is sent: %s', (_, part, message) => {
     expect(() => encodeStart({ ...request, ...part })).toThrow(expect.objectContaining({ code: 'invalid', message: expect.stringMatching(message) as unknown }))

@@ -10,12 +10,15 @@ export const WINDOW = 262144
 export const TYPE = {
   HELLO: 0x01,
   CONFIGURE: 0x02,
+  RULES: 0x03,
   START: 0x10,
   STDIN: 0x11,
   SIGNAL: 0x12,
   KILL: 0x13,
   CREDIT: 0x14,
   CLOSE: 0x15,
+  RELEASE: 0x16,
+  GATED: 0x1f,
   STARTED: 0x20,
   FAILED: 0x21,
   OUTPUT: 0x22,
@@ -40,6 +43,8 @@ export interface Start {
   readonly capabilities?: bigint
   readonly rlimits?: readonly (readonly [resource: number, soft: bigint, hard: bigint])[]
   readonly stdin?: boolean
+  readonly gate?: boolean
+  readonly group?: string
 }
 
 export const u32 = (...values: number[]): Buffer => {
@@ -54,7 +59,7 @@ export const u64 = (value: bigint): Buffer => {
   return bytes
 }
 
-const str = (text: string | Buffer): Buffer => Buffer.concat([u32(Buffer.byteLength(text)), Buffer.from(text)])
+export const str = (text: string | Buffer): Buffer => Buffer.concat([u32(Buffer.byteLength(text)), Buffer.from(text)])
 
 export function encode(frame: { type: number; stream?: number; run?: number; payload?: Uint8Array; reserved?: number; length?: number }): Buffer {
   const payload = frame.payload ?? new Uint8Array()
@@ -71,7 +76,7 @@ export function startPayload(start: Start): Buffer {
   const rlimits = start.rlimits ?? []
   const env = start.env ?? ['PATH=/usr/bin:/bin']
   return Buffer.concat([
-    u32(start.stdin ? 1 : 0, start.uid ?? process.getuid?.() ?? 0, start.gid ?? process.getgid?.() ?? 0),
+    u32((start.stdin ? 1 : 0) | (start.gate ? 2 : 0), start.uid ?? process.getuid?.() ?? 0, start.gid ?? process.getgid?.() ?? 0),
     u64(start.capabilities ?? 0n),
     u32(rlimits.length),
     ...rlimits.flatMap(([resource, soft, hard]) => [u32(resource), u64(soft), u64(hard)]),
@@ -80,6 +85,7 @@ export function startPayload(start: Start): Buffer {
     ...start.argv.map(str),
     u32(env.length),
     ...env.map(str),
+    str(start.group ?? ''),
   ])
 }
 
@@ -89,14 +95,18 @@ export interface Ending {
   readonly userUs: bigint
   readonly systemUs: bigint
   readonly peakBytes: bigint
+  readonly readBytes: bigint
+  readonly writtenBytes: bigint
 }
 
-const endingOf = (frame: Frame): Ending => ({
+export const endingOf = (frame: Frame): Ending => ({
   kind: frame.payload.readUInt32LE(0),
   code: frame.payload.readUInt32LE(4),
   userUs: frame.payload.readBigUInt64LE(8),
   systemUs: frame.payload.readBigUInt64LE(16),
   peakBytes: frame.payload.readBigUInt64LE(24),
+  readBytes: frame.payload.readBigUInt64LE(32),
+  writtenBytes: frame.payload.readBigUInt64LE(40),
 })
 
 /** A warden and the far end of its channel. Frames are kept in order until a test takes them. */

@@ -1,14 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { encode, Peer, startPayload, TYPE, u32, u64, WARDEN, WINDOW } from './frames.js'
+import { encode, Peer, startPayload, str, TYPE, u32, u64, WARDEN, WINDOW } from './frames.js'
 
 const start = (run: number, payload = startPayload({ argv: ['sleep', '60'], stdin: true })) => encode({ type: TYPE.START, run, payload })
 const head = (flags = 0, uid = 0) => Buffer.concat([u32(flags, uid, 0), u64(0n)])
-const str = (text: string) => Buffer.concat([u32(text.length), Buffer.from(text)])
 const whole = startPayload({ argv: ['true'] })
 
 const cases: readonly (readonly [name: string, bytes: Buffer, says: RegExp])[] = [
   ['an unknown type', encode({ type: 0x55 }), /unknown frame type/],
-  ['a type that only the warden sends', encode({ type: TYPE.EXITED, run: 1, payload: Buffer.alloc(32) }), /unknown frame type/],
+  ['a type that only the warden sends', encode({ type: TYPE.EXITED, run: 1, payload: Buffer.alloc(48) }), /unknown frame type/],
   ['a reserved field', encode({ type: TYPE.CLOSE, reserved: 1 }), /reserved/],
   ['a KILL with a payload', encode({ type: TYPE.KILL, run: 1, payload: u32(1) }), /length/],
   ['a SIGNAL cut short', encode({ type: TYPE.SIGNAL, run: 1, payload: Buffer.alloc(3) }), /length/],
@@ -32,9 +31,9 @@ const cases: readonly (readonly [name: string, bytes: Buffer, says: RegExp])[] =
   ['an empty START', encode({ type: TYPE.START, run: 1 }), /length/],
   ['a START cut short', start(1, whole.subarray(0, whole.length - 1)), /cut short/],
   ['a START with more behind', start(1, Buffer.concat([whole, Buffer.alloc(1)])), /after its end/],
-  ['a START with unknown flags', start(1, Buffer.concat([head(2), whole.subarray(20)])), /unknown flags/],
+  ['a START with unknown flags', start(1, Buffer.concat([head(4), whole.subarray(20)])), /unknown flags/],
   ['a START for uid -1', start(1, Buffer.concat([head(0, -1), whole.subarray(20)])), /id -1/],
-  ['a START without arguments', start(1, Buffer.concat([head(), u32(0), str('/'), u32(0), u32(0)])), /no argument/],
+  ['a START without arguments', start(1, Buffer.concat([head(), u32(0), str('/'), u32(0), u32(0), str('')])), /no argument/],
   ['a NUL in an argument', start(1, startPayload({ argv: ['a\0b'] })), /NUL/],
   ['an environment entry without a name', start(1, startPayload({ argv: ['a'], env: ['=x'] })), /without a name/],
   ['too many rlimits', start(1, Buffer.concat([head(), u32(17)])), /too many rlimits/],

@@ -42,8 +42,9 @@ static void add_string(struct input *input, const char *text)
 
 static void add_start(struct input *input, struct chance *chance)
 {
+  static const char *const groups[] = { "", "run-1", "..", "a/b", ".", "..." };
   static const char *const words[] = { "sh", "-c", "exit 7", "", "a b", "PATH=/usr/bin", "A=", "=x", "/workspace" };
-  add_u32(input, chance_below(chance, 2));
+  add_u32(input, chance_below(chance, 4));
   add_u32(input, 1000);
   add_u32(input, 1000);
   add(input, "\0\0\0\0\0\0\0\0", 8);
@@ -56,20 +57,33 @@ static void add_start(struct input *input, struct chance *chance)
     add_u32(input, count);
     for (uint32_t i = 0; i < count; i++) add_string(input, list ? words[5 + chance_below(chance, 2)] : words[chance_below(chance, 9)]);
   }
+  add_string(input, groups[chance_below(chance, 6)]);
+}
+
+static void add_rules(struct input *input, struct chance *chance)
+{
+  static const char *const paths[] = { "/", "/usr/bin/env", "/nowhere", "relative", "", "/a\nb" };
+  uint32_t count = chance_below(chance, 6);
+  add_u32(input, count);
+  for (uint32_t i = 0; i < count; i++) {
+    add_u32(input, chance_below(chance, 10) ? 1 + chance_below(chance, 7) : chance_below(chance, 16));
+    add_string(input, paths[chance_below(chance, 10) ? chance_below(chance, 3) : chance_below(chance, 6)]);
+  }
 }
 
 static void add_frame(struct input *input, struct chance *chance)
 {
-  static const uint8_t types[] = { FRAME_CONFIGURE, FRAME_START, FRAME_STDIN, FRAME_SIGNAL, FRAME_KILL, FRAME_CREDIT, FRAME_CLOSE };
+  static const uint8_t types[] = { FRAME_CONFIGURE, FRAME_RULES, FRAME_START, FRAME_STDIN, FRAME_SIGNAL, FRAME_KILL, FRAME_CREDIT, FRAME_CLOSE, FRAME_RELEASE };
   struct input payload;
   struct frame frame = { .type = types[chance_below(chance, sizeof types)] };
   payload.length = 0;
   if (frame.type == FRAME_START) add_start(&payload, chance);
+  if (frame.type == FRAME_RULES) add_rules(&payload, chance);
   if (frame.type == FRAME_STDIN) add(&payload, "some input", chance_below(chance, 11));
   if (frame.type == FRAME_SIGNAL || frame.type == FRAME_CREDIT) add_u32(&payload, 1 + chance_below(chance, 64));
   if (frame.type == FRAME_CONFIGURE) add(&payload, "\6\0\0\0\0\0\xff\x7f", 8);
   frame.stream = frame.type == FRAME_CREDIT ? 1 + (uint8_t)chance_below(chance, 2) : 0;
-  frame.run = frame.type == FRAME_CONFIGURE || frame.type == FRAME_CLOSE ? 0 : 1 + chance_below(chance, 4);
+  frame.run = frame.type == FRAME_CONFIGURE || frame.type == FRAME_RULES || frame.type == FRAME_CLOSE ? 0 : 1 + chance_below(chance, 4);
   frame.length = (uint32_t)payload.length;
   uint8_t header[FRAME_HEADER];
   frame_put_header(header, &frame);
@@ -120,6 +134,7 @@ void input_make(struct input *input, struct chance *chance, uint32_t kind)
   input->length = 0;
   if (kind == INPUT_FRAMES) for (uint32_t i = 1 + chance_below(chance, 5); i; i--) add_frame(input, chance);
   if (kind == INPUT_START) add_start(input, chance);
+  if (kind == INPUT_RULES) add_rules(input, chance);
   if (kind == INPUT_STAT) add_stat(input, chance);
   for (uint32_t i = chance_below(chance, 6); i; i--) mutate(input, chance);
 }

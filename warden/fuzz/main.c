@@ -1,5 +1,5 @@
 /*
- * fuzz-warden SEED SECONDS: feeds mutated frames, START payloads and stat lines to the warden's parsers, built with AddressSanitizer and
+ * fuzz-warden SEED SECONDS: feeds mutated frames, START and RULES payloads and stat lines to the warden's parsers, built with AddressSanitizer and
  * UBSan, and checks what they promise. A child does it, with its current input in shared memory, so that the input that killed it can be shown.
  * fuzz-warden --reproduce KIND HEX: that one input again, without a child.
  */
@@ -13,6 +13,7 @@
 
 #include "../frame.h"
 #include "../process-table.h"
+#include "../rules.h"
 #include "../start.h"
 #include "../used-ids.h"
 #include "inputs.h"
@@ -42,7 +43,8 @@ static void try_start(const uint8_t *bytes, size_t length, struct stage *stage)
     return;
   }
   CHECK(start.argv[0] && start.cwd && start.uid != UINT32_MAX && start.gid != UINT32_MAX && start.rlimit_count <= START_RLIMITS_MOST);
-  size_t text = strlen(start.cwd);
+  CHECK(strlen(start.group) <= START_GROUP_MOST && !strchr(start.group, '/') && strcmp(start.group, ".") && strcmp(start.group, ".."));
+  size_t text = strlen(start.cwd) + strlen(start.group);
   for (char **each = start.argv; *each; each++) text += strlen(*each);
   for (char **each = start.envp; *each; each++) {
     CHECK(strchr(*each, '=') > *each);
@@ -50,6 +52,22 @@ static void try_start(const uint8_t *bytes, size_t length, struct stage *stage)
   }
   CHECK(text < length);
   start_free(&start);
+}
+
+static void try_rules(const uint8_t *bytes, size_t length, struct stage *stage)
+{
+  struct rules_reader reader = rules_read(bytes, length);
+  struct file_rule rule;
+  uint32_t count = 0;
+  for (; rules_next(&reader, &rule); count++) {
+    CHECK(rule.access >= 1 && rule.access <= 7 && rule.length >= 1 && rule.length <= RULES_PATH_MOST);
+    CHECK(rule.path >= bytes && rule.path + rule.length <= bytes + length && rule.path[0] == '/' && !memchr(rule.path, 0, rule.length));
+  }
+  CHECK(!rules_next(&reader, &rule));
+  CHECK(reader.why ? strlen(reader.why) <= FRAME_TEXT_MOST : !reader.left && length >= 4);
+  CHECK(reader.why || count == (bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24));
+  stage->whole += !reader.why;
+  stage->malformed += !!reader.why;
 }
 
 /* What is said of a frame must not depend on how much of what follows has arrived, and never change once it is said. */
@@ -82,6 +100,7 @@ static void try_frames(const uint8_t *bytes, size_t length, struct stage *stage)
     if (result == FRAME_MALFORMED) return;
     CHECK(frame.length <= length - FRAME_HEADER && frame.payload == bytes + FRAME_HEADER);
     if (frame.type == FRAME_START) try_start(frame.payload, frame.length, stage);
+    if (frame.type == FRAME_RULES) try_rules(frame.payload, frame.length, stage);
     bytes += FRAME_HEADER + frame.length;
     length -= FRAME_HEADER + frame.length;
   }
@@ -110,6 +129,7 @@ static void try_input(struct stage *stage)
   struct process process;
   if (stage->kind == INPUT_FRAMES) try_frames(bytes, length, stage);
   if (stage->kind == INPUT_START) try_start(bytes, length, stage);
+  if (stage->kind == INPUT_RULES) try_rules(bytes, length, stage);
   if (stage->kind == INPUT_STAT && process_parse((const char *)bytes, length, &process)) CHECK(process.pid > 0);
   if (stage->kind == INPUT_STAT) try_ids(bytes, length);
   free(bytes);
@@ -139,7 +159,7 @@ static int reproduce(struct stage *stage, const char *kind, const char *hex)
 
 static int report(const struct stage *stage, int status)
 {
-  printf("fuzz: %llu inputs, %llu whole frames and STARTs, %llu malformed\n", (unsigned long long)stage->done, (unsigned long long)stage->whole, (unsigned long long)stage->malformed);
+  printf("fuzz: %llu inputs, %llu whole frames, STARTs and RULES, %llu malformed\n", (unsigned long long)stage->done, (unsigned long long)stage->whole, (unsigned long long)stage->malformed);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
   printf("fuzz: FOUND with this input:\n--reproduce %u ", stage->kind);
   for (size_t i = 0; i < stage->input.length; i++) printf("%02x", stage->input.bytes[i]);
