@@ -31,8 +31,10 @@ const PROGRAMS = {
       'keeper.c',
       'kill.c',
       'main.c',
+      'mount-flags.c',
       'mux.c',
       'pages.c',
+      'place.c',
       'process-table.c',
       'program.c',
       'queue.c',
@@ -51,6 +53,7 @@ const PROGRAMS = {
   },
   launcher: { sources: ['launcher.c', 'launcher-*.c'], flags: [], libraries: [] },
   'seccomp-compile': { sources: ['seccomp-compile.c', 'seccomp-*.c'], flags: [], libraries: ['-lseccomp'] },
+  inspect: { sources: ['inspect.c'], flags: [], libraries: [] },
 }
 
 /** @type {Record<string, string>} */

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vit
 import { emulationObstacle, emulator, greetingOf } from './emulation.js'
 import { type Elsewhere, makeElsewhere, pack, root, run } from './package.js'
 
-const programs = ['warden', 'launcher', 'seccomp-compile']
+const programs = ['warden', 'launcher', 'seccomp-compile', 'inspect']
 const architectures = [
   { name: 'linux-x64', machine: 62 },
   { name: 'linux-arm64', machine: 183 },
@@ -37,7 +37,9 @@ function installed(path: string): string {
 describe('the tarball', () => {
   it('holds what running needs and nothing else', () => {
     const files = run(['tar', '-tzf', tarball], { cwd: root }).stdout.trim().split('\n')
-    const strangers = files.filter((path) => !/^package\/(dist\/.+|package\.json|(LICENSE|README|CHANGELOG|SECURITY|THIRD-PARTY)(\.md)?)$/.test(path))
+    const strangers = files.filter(
+      (path) => !/^package\/(dist\/.+|schemas\/.+\.json|package\.json|(LICENSE|README|CHANGELOG|SECURITY|THIRD-PARTY)(\.md)?)$/.test(path),
+    )
     expect(strangers).toEqual([])
     expect(files.filter((path) => /\.(draft|tmp|tsbuildinfo)$|\.test\.|\/\.\w/.test(path))).toEqual([])
     const wanted = ['LICENSE', 'README.md', 'THIRD-PARTY.md', 'dist/index.js', 'dist/index.d.ts', 'dist/cli/main.js', 'dist/conformance/index.d.ts']

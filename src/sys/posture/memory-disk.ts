@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs'
+import type { MountEntry } from './mount-table.js'
+import { pageBytes } from './page-size.js'
+
+export interface DiskBounds {
+  readonly bytes: number
+  readonly inodes: number
+}
+
+const unit = { k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 } as const
+
+/**
+ * What all memory file systems that can be written to can hold together. The kernel leaves out what is as by default, and that is half of the
+ * machine's memory.
+ */
+export function boundsOfDisk(mounts: readonly MountEntry[]): DiskBounds {
+  const disks = new Map(mounts.filter(({ type, access }) => type === 'tmpfs' && access === 'rw').map((mount) => [mount.device, mount.options]))
+  const each = [...disks.values()].map((options) => ({
+    bytes: sizeOf(options, 'size') ?? defaultPages() * pageBytes(),
+    inodes: sizeOf(options, 'nr_inodes') ?? defaultPages(),
+  }))
+  return { bytes: sum(each.map(({ bytes }) => bytes)), inodes: sum(each.map(({ inodes }) => inodes)) }
+}
+
+function sizeOf(options: readonly string[], name: string): number | undefined {
+  const word = options.find((option) => option.startsWith(`${name}=`))?.slice(name.length + 1)
+  const match = /^(\d+)([kmg]?)$/.exec(word ?? '')
+  return match ? Number(match[1]) * (unit[match[2] as keyof typeof unit] ?? 1) : undefined
+}
+
+function defaultPages(): number {
+  const kibibytes = Number(/^MemTotal:\s*(\d+) kB/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1] ?? 0)
+  return Math.floor((kibibytes * 1024) / pageBytes() / 2)
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0)
+}

@@ -1,0 +1,86 @@
+/** The mount table of a process, told from its /proc/PID/mountinfo. */
+
+export interface MountEntry {
+  readonly id: number
+  readonly parent: number
+  /** The filesystem, as MAJOR:MINOR. */
+  readonly device: string
+  readonly target: string
+  readonly type: string
+  /** `ro` when the mount or the whole filesystem is. */
+  readonly access: 'ro' | 'rw'
+  readonly nosuid: boolean
+  readonly nodev: boolean
+  readonly noexec: boolean
+  /** Of the filesystem. */
+  readonly options: readonly string[]
+}
+
+export function parseMountTable(text: string): MountEntry[] {
+  return text.split('\n').flatMap((line) => {
+    const entry = parseLine(line)
+    return entry === undefined ? [] : [entry]
+  })
+}
+
+/** `36 35 98:0 ROOT TARGET options [tags]… - TYPE SOURCE FILESYSTEM_OPTIONS`; blanks in names are escaped, so the dash stands alone only once. */
+function parseLine(line: string): MountEntry | undefined {
+  const dash = line.indexOf(' - ')
+  if (dash < 0) return undefined
+  const [id, parent, device = '', , target = '', flags = ''] = line.slice(0, dash).split(' ')
+  const [type = '', , filesystem = ''] = line.slice(dash + 3).split(' ')
+  const words = flags.split(',')
+  const options = filesystem.split(',')
+  return {
+    id: Number(id),
+    parent: Number(parent),
+    device,
+    target: unescape(target),
+    type,
+    access: words.includes('ro') || options.includes('ro') ? 'ro' : 'rw',
+    nosuid: words.includes('nosuid'),
+    nodev: words.includes('nodev'),
+    noexec: words.includes('noexec'),
+    options,
+  }
+}
+
+/** The kernel writes blanks and backslashes as three octal digits. */
+function unescape(path: string): string {
+  return path.includes('\\') ? path.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8))) : path
+}
+
+/**
+ * The mounts that a path leads to, sorted by target. A mount upon the root of another covers it with all that is mounted below, and one upon a
+ * folder covers what was mounted beneath that folder before. Told from parents alone, because the order of the table differs between kernels.
+ */
+export function reachableMounts(entries: readonly MountEntry[]): MountEntry[] {
+  const ids = new Set(entries.map(({ id }) => id))
+  const children = new Map<number, MountEntry[]>()
+  for (const entry of entries) children.set(entry.parent, [...(children.get(entry.parent) ?? []), entry])
+  const reached: MountEntry[] = []
+  const visit = (entry: MountEntry): void => {
+    const below = (children.get(entry.id) ?? []).filter(({ id }) => id !== entry.id)
+    const cover = below.find(({ target }) => target === entry.target)
+    if (cover) {
+      visit(cover)
+      return
+    }
+    reached.push(entry)
+    const isCovered = ({ target }: MountEntry): boolean => below.some((other) => target.startsWith(`${other.target}/`))
+    for (const child of below) if (!isCovered(child)) visit(child)
+  }
+  for (const entry of entries) if (!ids.has(entry.parent) || entry.parent === entry.id) visit(entry)
+  return reached.sort(byTarget)
+}
+
+function byTarget(one: MountEntry, other: MountEntry): number {
+  if (one.target === other.target) return 0
+  return one.target < other.target ? -1 : 1
+}
+
+/** The mount that holds a path, among mounts that can be reached. */
+export function mountOf(path: string, reachable: readonly MountEntry[]): MountEntry | undefined {
+  const holds = ({ target }: MountEntry): boolean => target === '/' || target === path || path.startsWith(`${target}/`)
+  return reachable.filter(holds).toSorted((one, other) => other.target.length - one.target.length)[0]
+}

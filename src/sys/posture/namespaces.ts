@@ -1,0 +1,16 @@
+import { linkInProc } from './proc-files.js'
+
+export const namespaceNames = ['cgroup', 'ipc', 'mnt', 'net', 'pid', 'user', 'uts'] as const
+export type NamespaceName = (typeof namespaceNames)[number]
+/** Each as the kernel names it, `net:[4026531840]`: equal exactly when it is the same one. */
+export type Namespaces = Readonly<Record<NamespaceName, string>>
+
+/** A process that another user's is not allowed to look at is readable for the owner of its user namespace. */
+export function readNamespaces(who: number | string): Namespaces {
+  return Object.fromEntries(namespaceNames.map((name) => [name, linkInProc(who, `ns/${name}`)])) as Namespaces
+}
+
+/** Names of those in which two processes differ. */
+export function differing(one: Namespaces, other: Namespaces): NamespaceName[] {
+  return namespaceNames.filter((name) => one[name] !== other[name])
+}

@@ -1,0 +1,28 @@
+import { createHash } from 'node:crypto'
+import { nativeProgram } from '../native.js'
+import { capture } from '../spawn.js'
+import { readProc } from './proc-files.js'
+import { parseStatus } from './process-status.js'
+
+/** `hash` is null for a process without a filter. */
+export type FilterReading = { readonly hash: string | null } | { readonly unreadable: string }
+
+const timeoutMs = 5000
+
+/** SHA-256 of the filter that a process loaded last. The process is stopped for a moment and does not notice. */
+export async function readNewestFilter(pid: number): Promise<FilterReading> {
+  if (!mayAsk()) return { unreadable: 'only root may read the filter of a process' }
+  try {
+    const { code, stdout, stderr } = await capture([nativeProgram('inspect'), `${pid}`], { timeoutMs })
+    if (code !== 0) return { unreadable: stderr.trim() || `inspect ended with ${code}` }
+    return { hash: stdout.length === 0 ? null : createHash('sha256').update(stdout).digest('hex') }
+  } catch (error) {
+    return { unreadable: (error as Error).message }
+  }
+}
+
+const sysAdmin = 1n << 21n
+
+function mayAsk(): boolean {
+  return (BigInt(`0x${parseStatus(readProc('self', 'status')).capabilities.effective}`) & sysAdmin) !== 0n
+}

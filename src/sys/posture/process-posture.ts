@@ -1,0 +1,57 @@
+/** What the kernel says of one process or thread, as observations. Of a process that is gone nothing is said: errors are the kernel's. */
+import type { Json, Observation } from '../../contract/posture.js'
+import { type IdMap, insideOf } from './id-map.js'
+import { differing, type Namespaces, readNamespaces } from './namespaces.js'
+import { readProc } from './proc-files.js'
+import { parseLimits } from './process-limits.js'
+import { type ProcessStatus, parseStatus } from './process-status.js'
+
+/** What a process is held against. */
+export interface Surroundings {
+  readonly namespaces: Namespaces
+  readonly uidMap: IdMap
+  readonly gidMap: IdMap
+  /** How many filters were there before the cell: those of the process that reads this. */
+  readonly inheritedFilters: number
+  /** `run` when it is in the groups where it should be, `none` where there are none, otherwise where it is not. */
+  readonly cgroupOf: (hostId: number) => string
+}
+
+/** The id that the kernel shows for one that a user namespace does not know. */
+const overflowId = 65_534
+
+export function observeProcess(who: number | string, surroundings: Surroundings): Observation[] {
+  const status = parseStatus(readProc(who, 'status'))
+  const source = (file: string): string => `/proc/PID/${file}`
+  const found = (control: string, value: Json, file: string): Observation => ({ control, value, evidence: 'kernel', source: source(file) })
+  const limits = { ...parseLimits(readProc(who, 'limits')) }
+  return [
+    found('ids', idsOf(status, surroundings), 'status'),
+    found('capabilities', { ...status.capabilities }, 'status'),
+    found('no-new-privs', status.noNewPrivs, 'status'),
+    found('seccomp', { mode: status.seccomp, filters: ownFilters(status, surroundings.inheritedFilters) }, 'status'),
+    found('placement', placementOf(who, status, surroundings), 'ns, cgroup'),
+    found('rlimits', limits, 'limits'),
+  ]
+}
+
+export function ownFilters({ filters }: ProcessStatus, inherited: number): number | null {
+  return filters === null ? null : filters - inherited
+}
+
+function idsOf(status: ProcessStatus, { uidMap, gidMap }: Surroundings): Json {
+  const uid = oneOf(status.uids)
+  const gid = oneOf(status.gids)
+  if (uid === undefined || gid === undefined) return `uids ${status.uids.join(' ')} and gids ${status.gids.join(' ')} of the host are not one each`
+  const groups = new Set(status.groups.map((group) => insideOf(group, gidMap) ?? overflowId))
+  return { uid: insideOf(uid, uidMap) ?? overflowId, gid: insideOf(gid, gidMap) ?? overflowId, groups: [...groups].sort((one, other) => one - other) }
+}
+
+function oneOf(ids: readonly number[]): number | undefined {
+  return ids.every((id) => id === ids[0]) ? ids[0] : undefined
+}
+
+function placementOf(who: number | string, status: ProcessStatus, { namespaces, cgroupOf }: Surroundings): Json {
+  const others = differing(readNamespaces(who), namespaces)
+  return { namespaces: others.length === 0 ? 'cell' : `other ${others.join(', ')}`, cgroup: cgroupOf(status.pids[0] ?? 0) }
+}
