@@ -39,14 +39,36 @@ static void add_path(struct paths *paths, const char *path)
   paths->list[paths->count++] = path;
 }
 
-static void add_writable(struct arguments *arguments, struct reader *reader)
+static size_t next_index(size_t *count, const struct reader *reader)
 {
-  if (arguments->writable_count == ARGUMENTS_PATHS_MOST) refuse(reader->option);
-  struct writable *writable = &arguments->writables[arguments->writable_count++];
+  if (*count == ARGUMENTS_PATHS_MOST) refuse(reader->option);
+  return (*count)++;
+}
+
+static void read_writable(struct writable *writable, struct reader *reader)
+{
   writable->path = value(reader);
   writable->uid = (uid_t)number(reader, 10);
   writable->gid = (gid_t)number(reader, 10);
   writable->mode = (mode_t)number(reader, 8);
+}
+
+static void read_recognition(struct recognition *recognition, struct reader *reader)
+{
+  unsigned long fd = number(reader, 10);
+  if (fd < 3 || fd > 65535) refuse(reader->option);
+  *recognition = (struct recognition){ .fd = (int)fd, .path = value(reader) };
+}
+
+static void read_place(struct place *place, struct reader *reader)
+{
+  place->from = value(reader);
+  place->to = value(reader);
+  const char *mode = value(reader), *rest = mode + 2;
+  place->readonly = !strncmp(mode, "ro", 2);
+  if (!place->readonly && strncmp(mode, "rw", 2)) refuse(mode);
+  place->noexec = !strcmp(rest, ",noexec");
+  if (*rest && !place->noexec) refuse(mode);
 }
 
 static void add_disk(struct arguments *arguments, struct reader *reader)
@@ -79,7 +101,11 @@ void arguments_parse(struct arguments *arguments, char **argv)
   while (*reader.next) {
     const char *option = reader.option = *reader.next++;
     if (!strcmp(option, "--disk")) add_disk(arguments, &reader);
-    else if (!strcmp(option, "--writable")) add_writable(arguments, &reader);
+    else if (!strcmp(option, "--writable")) read_writable(&arguments->writables[next_index(&arguments->writable_count, &reader)], &reader);
+    else if (!strcmp(option, "--folder")) read_writable(&arguments->folders[next_index(&arguments->folder_count, &reader)], &reader);
+    else if (!strcmp(option, "--recognise")) read_recognition(&arguments->recognitions[next_index(&arguments->recognition_count, &reader)], &reader);
+    else if (!strcmp(option, "--place")) read_place(&arguments->places[next_index(&arguments->place_count, &reader)], &reader);
+    else if (!strcmp(option, "--noexec")) arguments->noexec = true;
     else if (!strcmp(option, "--veil")) add_path(&arguments->veils, value(&reader));
     else if (!strcmp(option, "--pts")) arguments->pts = true;
     else if (!strcmp(option, "--mask")) add_path(&arguments->masks, value(&reader));

@@ -27,10 +27,28 @@ struct join_argument {
   const char *file; /* NULL: `fd` is the file itself */
 };
 
+/* What the driver had open when it checked a source, and where that should be. */
+struct recognition {
+  int fd;
+  const char *path;
+};
+
+struct place {
+  const char *from, *to;
+  bool readonly, noexec;
+};
+
 struct arguments {
   const char *disk_bytes, *disk_inodes; /* NULL: no disk */
   struct writable writables[ARGUMENTS_PATHS_MOST];
   size_t writable_count;
+  bool noexec;
+  struct writable folders[ARGUMENTS_PATHS_MOST];
+  size_t folder_count;
+  struct recognition recognitions[ARGUMENTS_PATHS_MOST];
+  size_t recognition_count;
+  struct place places[ARGUMENTS_PATHS_MOST];
+  size_t place_count;
   bool pts;
   struct paths veils, masks, readonlys, detaches;
   struct join_argument joins[WARDEN_JOINS_MOST];

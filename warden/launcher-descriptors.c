@@ -4,21 +4,51 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void close_inherited(void)
+static void close_span(unsigned first, unsigned last)
 {
-    if (syscall(SYS_close_range, 3U, ~0U, 0) == 0)
+    if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
         return;
     if (errno != ENOSYS)
         fail("close", "inherited descriptors");
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         fail("read", "descriptor limit");
-    for (rlim_t fd = 3; fd < limit.rlim_max; fd++)
+    for (rlim_t fd = first; fd < limit.rlim_max && fd <= last; fd++)
         close((int)fd);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+static void close_all_but(int *kept, size_t count)
+{
+    qsort(kept, count, sizeof *kept, compare_numbers);
+    unsigned first = 3;
+    for (size_t i = 0; i < count; i++) {
+        close_span(first, (unsigned)kept[i] - 1);
+        first = (unsigned)kept[i] + 1;
+    }
+    close_span(first, ~0U);
+}
+
+/* Out of the way first: the numbers that were inherited are wanted for other things. */
+static void close_inherited(struct options *options)
+{
+    int kept[2 * MOST_MOUNTS];
+    size_t count = 0;
+
+    for (size_t i = 0; i < options->mounts; i++)
+        kept[count++] = options->mount[i].fd = move_own(options->mount[i].fd);
+    for (size_t i = 0; i < options->passes; i++)
+        kept[count++] = options->pass[i].inherited = move_own(options->pass[i].inherited);
+    close_all_but(kept, count);
 }
 
 int move_own(int fd)
@@ -37,11 +67,13 @@ void place_descriptor(int fd, int wanted)
     close(fd);
 }
 
-void arrange_descriptors(const struct options *options)
+void arrange_descriptors(struct options *options)
 {
-    close_inherited();
+    close_inherited(options);
+    for (size_t i = 0; i < options->passes; i++)
+        place_descriptor(options->pass[i].inherited, options->pass[i].wanted);
     for (size_t i = 0; i < options->opens; i++) {
-        int fd = open(options->open[i].path, O_WRONLY | O_CLOEXEC);
+        int fd = open(options->open[i].path, (options->open[i].folder ? O_PATH | O_DIRECTORY : O_WRONLY) | O_CLOEXEC);
         if (fd < 0)
             fail("open", options->open[i].path);
         place_descriptor(move_own(fd), options->open[i].fd);

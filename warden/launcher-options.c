@@ -4,8 +4,14 @@
  *   --parent PID                   fail unless this is still our parent
  *   --join PATH                    a cgroup.procs to enter first; may be repeated
  *   --open FD PATH                 opened write-only for PROGRAM at this number; may be repeated
+ *   --open-folder FD PATH          the same for a folder, only to find files in it
  *   --stage NAME SOURCE            bound to /tmp/NAME in a private mount namespace; may be repeated
  *   --veil NAME SOURCE             the same with inodes of its own: a folder is overlaid there, read-only and without mounts below it
+ *   --mount FD NAME MODE ID        the inherited FD bound to /tmp/NAME there, without what is mounted below it. MODE is ro or rw; ID is the host id
+ *                                  that its owner becomes, or `-`. Where the filesystem cannot do that, ro leaves it be and rw fails
+ *   --pass FD WANTED               the inherited FD handed to PROGRAM at this number; may be repeated
+ *   --root BASE BYTES INODES       a /tmp/disk/root that is writable all over, on one tmpfs of this size, with BASE for id 0
+ *   --layer TARGET SOURCE          seen at TARGET of that root, and writable there; may be repeated
  *   --devices                      a /tmp/dev with the plain character devices, in that namespace
  *   --map BASE COUNT INFO BLOCK    id maps `0 BASE COUNT` for bwrap's child; --info-fd and --userns-block-fd are INFO and BLOCK
  *   --drop ID                      run PROGRAM with this uid and gid and no groups
@@ -48,13 +54,18 @@ static size_t next_index(size_t *count, size_t most, const char *option)
     return (*count)++;
 }
 
+static void check_name(const char *name)
+{
+    if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL || strcmp(name, "dev") == 0 || strcmp(name, "disk") == 0) {
+        errno = EINVAL;
+        fail("stage", name);
+    }
+}
+
 static void add_stage(struct options *options, const char *option, char **values)
 {
     struct stage_request request = { .veil = strcmp(option, "--veil") == 0, .name = values[0], .source = values[1] };
-    if (request.name[0] == '\0' || request.name[0] == '.' || strchr(request.name, '/') != NULL || strcmp(request.name, "dev") == 0) {
-        errno = EINVAL;
-        fail("stage", request.name);
-    }
+    check_name(request.name);
     options->stage[next_index(&options->stages, MOST_STAGES, option)] = request;
 }
 
@@ -65,6 +76,66 @@ static void set_map(struct options *options, char **values)
     options->map_count = parse_number(values[1], 0xfffffffe);
     options->info_fd = parse_fd(values[2]);
     options->block_fd = parse_fd(values[3]);
+}
+
+static void refuse(const char *verb, const char *object)
+{
+    errno = EINVAL;
+    fail(verb, object);
+}
+
+static void add_mount(struct options *options, char **values)
+{
+    struct mount_request request = { .fd = parse_fd(values[0]), .name = values[1], .writable = strcmp(values[2], "rw") == 0 };
+    check_name(request.name);
+    if (!request.writable && strcmp(values[2], "ro") != 0)
+        refuse("understand", values[2]);
+    request.mapped = strcmp(values[3], "-") != 0;
+    if (request.mapped)
+        request.owner = parse_number(values[3], 0xfffffffe);
+    options->mount[next_index(&options->mounts, MOST_MOUNTS, "--mount")] = request;
+}
+
+static const char *check_digits(const char *text)
+{
+    if (text[0] == '\0' || text[strspn(text, "0123456789")] != '\0')
+        refuse("parse", text);
+    return text;
+}
+
+static void set_root(struct options *options, char **values)
+{
+    options->root = true;
+    options->root_base = parse_number(values[0], 0xfffffffe);
+    options->root_bytes = check_digits(values[1]);
+    options->root_inodes = check_digits(values[2]);
+}
+
+static void add_layer(struct options *options, char **values)
+{
+    struct layer_request request = { .target = values[0], .source = values[1] };
+    if (request.target[0] != '/' || strstr(request.target, "..") != NULL)
+        refuse("lay under", request.target);
+    options->layer[next_index(&options->layers, MOST_STAGES, "--layer")] = request;
+}
+
+/* The options about what is mounted, each with two values or more. */
+static int take_mount_option(struct options *options, const char *name, char **values, int left)
+{
+    if (strcmp(name, "--stage") == 0 || strcmp(name, "--veil") == 0)
+        return add_stage(options, name, values), 2;
+    if (strcmp(name, "--pass") == 0) {
+        struct pass_request request = { .inherited = parse_fd(values[0]), .wanted = parse_fd(values[1]) };
+        options->pass[next_index(&options->passes, MOST_MOUNTS, name)] = request;
+        return 2;
+    }
+    if (strcmp(name, "--layer") == 0)
+        return add_layer(options, values), 2;
+    if (strcmp(name, "--root") == 0 && left >= 3)
+        return set_root(options, values), 3;
+    if (strcmp(name, "--mount") == 0 && left >= 4)
+        return add_mount(options, values), 4;
+    return -1;
 }
 
 /* Carries out one option; answers how many values it took, or -1 when there is no such option or values are missing. */
@@ -82,16 +153,14 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->drop = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
     if (left < 2)
         return -1;
-    if (strcmp(name, "--open") == 0) {
-        struct open_request request = { .fd = parse_fd(values[0]), .path = values[1] };
+    if (strcmp(name, "--open") == 0 || strcmp(name, "--open-folder") == 0) {
+        struct open_request request = { .folder = strcmp(name, "--open-folder") == 0, .fd = parse_fd(values[0]), .path = values[1] };
         options->open[next_index(&options->opens, MOST_OPENS, name)] = request;
         return 2;
     }
-    if (strcmp(name, "--stage") == 0 || strcmp(name, "--veil") == 0)
-        return add_stage(options, name, values), 2;
     if (strcmp(name, "--map") == 0 && left >= 4)
         return set_map(options, values), 4;
-    return -1;
+    return take_mount_option(options, name, values, left);
 }
 
 void parse_options(struct options *options, int argc, char **argv)

@@ -28,7 +28,7 @@ static void own_mount_namespace(void)
         fail("make private", "/");
 }
 
-static bool is_folder(int source, const char *path)
+bool is_folder(int source, const char *path)
 {
     struct stat status;
     if (fstat(source, &status) != 0)
@@ -36,7 +36,7 @@ static bool is_folder(int source, const char *path)
     return S_ISDIR(status.st_mode);
 }
 
-static void make_mount_point(bool folder, const char *path)
+void make_mount_point(bool folder, const char *path)
 {
     if (folder) {
         if (mkdir(path, 0755) != 0)
@@ -125,10 +125,14 @@ static void make_devices(void)
 void stage_sources(const struct options *options)
 {
     int sources[MOST_STAGES];
+    int trees[MOST_MOUNTS];
+    int layers[MOST_STAGES];
 
-    if (options->stages == 0 && !options->devices)
+    if (options->stages == 0 && options->mounts == 0 && !options->devices && !options->root)
         return;
+    clone_mounts(options, trees);
     own_mount_namespace();
+    clone_layers(options, layers);
     for (size_t i = 0; i < options->stages; i++) {
         int fd = open(options->stage[i].source, O_PATH | O_CLOEXEC);
         if (fd < 0)
@@ -141,6 +145,8 @@ void stage_sources(const struct options *options)
         fail("create", EMPTY_FOLDER);
     for (size_t i = 0; i < options->stages; i++)
         place_source(sources[i], &options->stage[i]);
+    attach_mounts(options, trees);
     if (options->devices)
         make_devices();
+    build_root(options, layers);
 }

@@ -10,13 +10,15 @@
 enum {
     LAUNCHER_FAILED = 71,
     /* Descriptors named on the command line lie below this; the launcher's own working ones above. */
-    FIRST_OWN_FD = 64,
+    FIRST_OWN_FD = 256,
     MOST_JOINS = 16,
     MOST_OPENS = 16,
     MOST_STAGES = 256,
+    MOST_MOUNTS = 64,
 };
 
 struct open_request {
+    bool folder;
     int fd;
     const char *path;
 };
@@ -24,6 +26,26 @@ struct open_request {
 struct stage_request {
     bool veil;
     const char *name;
+    const char *source;
+};
+
+/* A source that the owner opened and checked: bound by that descriptor, whatever its path leads to by now. */
+struct mount_request {
+    int fd;
+    const char *name;
+    bool writable;
+    /* Whether the source's owner is to be `owner` in the cell, a host id; everyone else is then nobody there. */
+    bool mapped;
+    unsigned owner;
+};
+
+struct pass_request {
+    int inherited;
+    int wanted;
+};
+
+struct layer_request {
+    const char *target;
     const char *source;
 };
 
@@ -36,6 +58,17 @@ struct options {
     struct open_request open[MOST_OPENS];
     size_t stages;
     struct stage_request stage[MOST_STAGES];
+    size_t mounts;
+    struct mount_request mount[MOST_MOUNTS];
+    size_t passes;
+    struct pass_request pass[MOST_MOUNTS];
+    /* A root that is writable all over, in one tmpfs of this size. */
+    bool root;
+    unsigned root_base;
+    const char *root_bytes;
+    const char *root_inodes;
+    size_t layers;
+    struct layer_request layer[MOST_STAGES];
     bool devices;
     bool map;
     unsigned map_base;
@@ -52,8 +85,8 @@ _Noreturn void fail(const char *verb, const char *object);
 
 void parse_options(struct options *options, int argc, char **argv);
 
-/* Closes all from 3 up, then opens what was asked for. */
-void arrange_descriptors(const struct options *options);
+/* Takes what was inherited by name, closes the rest from 3 up, then opens what was asked for. */
+void arrange_descriptors(struct options *options);
 /* Moves a descriptor of the launcher's own out of the way of the numbers on the command line; closed on exec. */
 int move_own(int fd);
 void place_descriptor(int fd, int wanted);
@@ -61,6 +94,33 @@ void place_descriptor(int fd, int wanted);
 void join_cgroups(const struct options *options);
 /* Puts every staged source below /tmp of a mount namespace of its own. */
 void stage_sources(const struct options *options);
+
+/* A user namespace nobody lives in, for its maps: on-disk ids from `uid` and `gid` up become host ids from `host` up, `count` of each. */
+struct id_map {
+    unsigned uid, gid, host, count;
+};
+int open_id_map(const struct id_map *map);
+/* Whether the kernel gives a detached mount those ids; errno says why not. */
+bool map_mount(int tree, int id_map);
+
+/* A detached copy of the one mount at a descriptor and path (an empty one for the descriptor itself), without what is mounted below. */
+int clone_mount(int fd, const char *path, const char *name);
+void attach_mount(int tree, const char *to, const char *name);
+void make_mount_point(bool folder, const char *path);
+bool is_folder(int source, const char *path);
+
+/* While the sources' mounts are still those of this namespace. */
+void clone_mounts(const struct options *options, int *trees);
+/* To /tmp/NAME each. */
+void attach_mounts(const struct options *options, const int *trees);
+
+/* Before /tmp is covered. */
+void clone_layers(const struct options *options, int *trees);
+/* The writable root at /tmp/disk/root. */
+void build_root(const struct options *options, const int *trees);
+/* Covers, in a layer to be laid over `lower`, whatever not everyone may read there. */
+void hide_private(const char *lower, const char *upper);
+
 /* Forks the process that writes the id maps of bwrap's child once it exists. */
 void fork_mapper(const struct options *options);
 

@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "die.h"
+#include "mount-flags.h"
+#include "place.h"
 
 #ifndef SYS_open_tree
 #define SYS_open_tree 428
@@ -78,6 +79,23 @@ static void mount_disk(const struct arguments *arguments)
   }
 }
 
+/* What a guest writes it cannot start then, and no loader can map it to be executed. */
+static void forbid_execution(const char *path)
+{
+  if (mount(NULL, path, NULL, MS_BIND | MS_REMOUNT | MS_NOEXEC | mount_flags(path), NULL) < 0) die("make noexec", path);
+}
+
+static void make_folder(const struct writable *folder)
+{
+  if (mkdir(folder->path, 0700) < 0 && errno != EEXIST) die("make folder", folder->path);
+  int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) die("open", folder->path);
+  /* Owner first: the mode of a folder that changes hands may lose bits. */
+  if (fchown(fd, folder->uid, folder->gid) < 0) die("give away", folder->path);
+  if (fchmod(fd, folder->mode) < 0) die("set mode of", folder->path);
+  close(fd);
+}
+
 static void mask(const char *path)
 {
   struct stat entry;
@@ -90,27 +108,12 @@ static void mask(const char *path)
   if (result < 0) die("mask", path);
 }
 
-/* Whatever the mount is not allowed to do already must be said again, or the kernel refuses: such flags are locked in a user namespace. */
-static unsigned long flags_of(const char *path)
-{
-  struct statvfs mounted;
-  if (statvfs(path, &mounted) < 0) die("look at mount", path);
-  unsigned long flags = 0;
-  if (mounted.f_flag & ST_NOSUID) flags |= MS_NOSUID;
-  if (mounted.f_flag & ST_NODEV) flags |= MS_NODEV;
-  if (mounted.f_flag & ST_NOEXEC) flags |= MS_NOEXEC;
-  if (mounted.f_flag & ST_NODIRATIME) flags |= MS_NODIRATIME;
-  if (mounted.f_flag & ST_NOATIME) flags |= MS_NOATIME;
-  else flags |= mounted.f_flag & ST_RELATIME ? MS_RELATIME : MS_STRICTATIME;
-  return flags;
-}
-
 /* A path that is no mount of its own is bound onto itself first, with the mounts beneath it, so that it alone becomes read-only. */
 static void make_readonly(const char *path)
 {
   struct stat entry;
   if (stat(path, &entry) < 0 && (errno == ENOENT || errno == ENOTDIR)) return;
-  unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | flags_of(path);
+  unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY | mount_flags(path);
   if (mount(NULL, path, NULL, flags, NULL) == 0) return;
   if (errno != EINVAL || mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0 || mount(NULL, path, NULL, flags, NULL) < 0) die("make read-only", path);
 }
@@ -119,7 +122,7 @@ static void make_readonly(const char *path)
 static void detach(const char *path)
 {
   const unsigned long closed = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
-  if (mount(NULL, path, NULL, MS_BIND | MS_REMOUNT | closed | flags_of(path), NULL) < 0) die("close", path);
+  if (mount(NULL, path, NULL, MS_BIND | MS_REMOUNT | closed | mount_flags(path), NULL) < 0) die("close", path);
   if (umount2(path, MNT_DETACH) < 0) die("detach", path);
 }
 
@@ -127,6 +130,9 @@ void setup_mounts(const struct arguments *arguments)
 {
   for (size_t i = 0; i < arguments->veils.count; i++) veil(arguments->veils.list[i]);
   mount_disk(arguments);
+  for (size_t i = 0; i < arguments->folder_count; i++) make_folder(&arguments->folders[i]);
+  place_mounts(arguments);
+  for (size_t i = 0; arguments->noexec && i < arguments->writable_count; i++) forbid_execution(arguments->writables[i].path);
   if (arguments->pts && mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,max=64") < 0) die("mount devpts at", "/dev/pts");
   for (size_t i = 0; i < arguments->readonlys.count; i++) make_readonly(arguments->readonlys.list[i]);
   /* Last, so that a mask is as read-only as the /dev/null that it is made of. */

@@ -1,0 +1,10 @@
+/* Folders and files of the host's, put where the cell sees them. */
+#ifndef GLOVEBOX_PLACE_H
+#define GLOVEBOX_PLACE_H
+
+#include "arguments.h"
+
+/* Once the cell's writable folders are there, and while its root still is writable. */
+void place_mounts(const struct arguments *arguments);
+
+#endif
