@@ -1,5 +1,6 @@
 import type { Probe } from './driver.js'
 import type { LimitName, LimitsInput } from './limits.js'
+import type { Clamping } from './policy.js'
 import type { Receipt } from './receipt.js'
 import type { Ending, LimitHits, OutputEvent, RunRequest, SignalName } from './run.js'
 import type { Spec, SpecInput, Tier } from './spec.js'
@@ -20,6 +21,8 @@ export interface SandboxInfo {
   readonly expiresAt: string
   /** Default limits that nothing enforces here, each with the reason. Stated limits are never in this list: they are refused instead. */
   readonly unenforced: readonly { readonly limit: LimitName; readonly why: string }[]
+  /** What was asked for and is above a cap of a policy that lowers instead of refusing. */
+  readonly clamped: readonly Clamping[]
 }
 
 export interface SandboxFilter {

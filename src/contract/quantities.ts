@@ -37,12 +37,16 @@ function quantity(kind: Kind, bounds: Bounds) {
   return z.union([z.number(), z.string()]).transform((input, context): number => {
     const value = typeof input === 'number' ? input : kind.parse(input)
     const got = typeof input === 'number' ? String(input) : `'${input.slice(0, 40)}'`
-    if (!Number.isFinite(value)) return refuse(context, `expected a ${kind.name} such as '${bounds.example}', got ${got}`)
+    if (!Number.isFinite(value)) return refuse(context, `expected a ${kind.name} such as '${bounds.example}', ${rangeOf(kind, bounds)}, got ${got}`)
     if (!Number.isInteger(value)) return refuse(context, `expected a whole number of ${kind.unit}, got ${got}`)
     if (value < bounds.min) return refuse(context, `must be at least ${inUnits(kind, bounds.min, Math.ceil)}, got ${got}`)
     if (value > bounds.max) return refuse(context, `must be at most ${inUnits(kind, bounds.max, Math.floor)}, got ${got}`)
     return value
   })
+}
+
+function rangeOf(kind: Kind, { min, max }: Bounds): string {
+  return `at least ${inUnits(kind, min, Math.ceil)} and at most ${inUnits(kind, max, Math.floor)}`
 }
 
 /** As users write it, in the largest unit that it fills, to one decimal. */
@@ -54,6 +58,18 @@ function inUnits(kind: Kind, value: number, round: (value: number) => number): s
 /** A size as users write it: 12637396992 → '11.7g', or '11.8g' when rounded up. */
 export function bytesInUnits(bytes: number, round: (value: number) => number): string {
   return inUnits(size, bytes, round)
+}
+
+/** A duration as users write it: 90000 → '1.5m'. */
+export function durationInUnits(ms: number, round: (value: number) => number): string {
+  return inUnits(duration, ms, round)
+}
+
+/** What parses back to exactly this: in the largest unit that leaves a whole number. */
+export function exactly(kind: 'bytes' | 'duration', value: number): string {
+  const units = Object.entries(kind === 'bytes' ? byteUnits : durationUnits).filter(([name]) => name !== '')
+  const [name, factor] = units.findLast(([, each]) => value >= each && value % each === 0) ?? units[0] ?? ['', 1]
+  return `${value / factor}${name}`
 }
 
 function refuse(context: z.core.$RefinementCtx, message: string): never {

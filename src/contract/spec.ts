@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Limits } from './limits.js'
 import { limitsSchema } from './limits.js'
+import type { PolicyInput, PresetName } from './policy.js'
 import { durationSchema } from './quantities.js'
 
 /** How strong a boundary is, weakest first. `none` is the fake driver's: never chosen unless asked for by name. */
@@ -14,30 +15,31 @@ const noNul = (text: string): boolean => !text.includes('\0')
 
 export const textSchema = z.string().refine(noNul, 'must not contain a NUL character')
 
-export const envSchema = z.record(
-  z
-    .string()
-    .min(1)
-    .refine((name) => noNul(name) && !name.includes('='), 'a variable name must not contain = or a NUL character'),
-  textSchema,
-)
+export const envNameSchema = z
+  .string()
+  .min(1)
+  .refine((name) => noNul(name) && !name.includes('='), 'a variable name must not contain = or a NUL character')
+
+export const envSchema = z.record(envNameSchema, textSchema)
 
 export const pathSchema = textSchema
   .refine((path) => path.startsWith('/'), 'must be an absolute path')
   .refine((path) => new TextEncoder().encode(path).length <= 4095, 'must be at most 4095 bytes')
 
-const labelSchema = z
+export const labelSchema = z
   .string()
   .min(1)
   .max(200)
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused here
   .regex(/^[^\u0000-\u001f\u007f]*$/, 'must not contain control characters')
 
+export const mountModes = ['ro', 'rw'] as const
+
 /** A folder or file of the host's that a cell can see. */
 export const mountSchema = z.strictObject({
   source: pathSchema,
   target: pathSchema,
-  mode: z.enum(['ro', 'rw']).default('ro'),
+  mode: z.enum(mountModes).default('ro'),
 })
 
 export type Mount = z.output<typeof mountSchema>
@@ -46,18 +48,22 @@ export type Mount = z.output<typeof mountSchema>
 export const rootModes = ['readonly', 'overlay'] as const
 export type RootMode = (typeof rootModes)[number]
 
+export const templateSchema = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,62}$/, "must be a template's name, such as 'python'")
+export const lifetimeSchema = durationSchema({ min: 1, max: 30 * 86_400_000, example: '5m' })
+export const defaultLifetimeMs = 300_000
+export const driverNameSchema = z.string().min(1).max(40)
+export const commandsSchema = z.array(textSchema.min(1, 'must not be empty')).max(256)
+export const seccompSchema = z.union([textSchema.min(1, 'must not be empty'), z.record(z.string(), z.unknown())])
+
 /** What a user asks for when creating a sandbox. */
 export const specSchema = z.strictObject({
-  template: z
-    .string()
-    .regex(/^[a-z0-9][a-z0-9._-]{0,62}$/, "must be a template's name, such as 'python'")
-    .default('host'),
+  template: templateSchema.default('host'),
   name: labelSchema.optional(),
   agent: labelSchema.optional(),
   metadata: z.record(labelSchema, z.string().max(4096)).default({}),
   limits: limitsSchema.default({}),
   /** From creation to closing, whatever runs. */
-  lifetime: durationSchema({ min: 1, max: 30 * 86_400_000, example: '5m' }).default(300_000),
+  lifetime: lifetimeSchema.default(defaultLifetimeMs),
   env: envSchema.default({}),
   /** Where runs start; the cell's workspace when not given. */
   cwd: pathSchema.optional(),
@@ -65,17 +71,19 @@ export const specSchema = z.strictObject({
   root: z.enum(rootModes).default('readonly'),
   mounts: z.array(mountSchema).max(64).default([]),
   /** The only programs that may be executed, by name or absolute path; all when not given, none when empty. */
-  commands: z.array(textSchema.min(1, 'must not be empty')).max(256).optional(),
+  commands: commandsSchema.optional(),
   /** A seccomp profile in Docker's JSON format instead of the default one: the path of a file, or its content. */
-  seccomp: z.union([textSchema.min(1, 'must not be empty'), z.record(z.string(), z.unknown())]).optional(),
-  driver: z.string().min(1).max(40).optional(),
+  seccomp: seccompSchema.optional(),
+  driver: driverNameSchema.optional(),
   minTier: z.enum(tiers).default('process'),
+  /** Fills what the rest leaves unstated, and caps what it states. Parsed by whoever applies it, before anything else is. */
+  policy: z.custom<PresetName | PolicyInput>().optional(),
 })
 
 export type SpecInput = z.input<typeof specSchema>
 
-/** The spec once parsed and completed: every limit has a value. */
-export interface Spec extends Omit<z.output<typeof specSchema>, 'limits' | 'lifetime'> {
+/** The spec once parsed and completed, its policy applied: every limit has a value. */
+export interface Spec extends Omit<z.output<typeof specSchema>, 'limits' | 'lifetime' | 'policy'> {
   readonly limits: Limits
   readonly lifetimeMs: number
 }

@@ -1,0 +1,135 @@
+/**
+ * How a policy meets a spec. What the spec leaves unstated comes from the policy's defaults, then from ours, and is lowered to the caps without a
+ * word where nobody asked for it. What is stated above a cap is refused or lowered, as the policy says whose cap it is; whatever was lowered is
+ * reported. A limit that is capped counts as stated from then on: it is enforced, or the sandbox is refused.
+ */
+import { SandboxError } from '../contract/errors.js'
+import { type LimitName, type LimitsInput, limitsSchema } from '../contract/limits.js'
+import type { Ceiling, Clamping, Policy } from '../contract/policy.js'
+import type { Mount, Spec, SpecInput } from '../contract/spec.js'
+import { stated } from './ceiling.js'
+import { type Filled, fieldOf, fillSpec, limitsToState } from './fill.js'
+import { mergePolicies, noPolicy, parseSpecPolicy } from './policy-file.js'
+import { parseObject } from './refusal.js'
+import type { RunPlan } from './run.js'
+import { parseSpec } from './spec.js'
+import { type Excess, holdEnv, holdLimits, holdMounts, holdWish } from './wish.js'
+
+export interface Applied {
+  /** Completed and within every cap; without the policy, which has done its work. */
+  readonly spec: SpecInput
+  readonly clamped: readonly Clamping[]
+  /** Limits that come from a policy's defaults and have no cap: like our own defaults, they are not demanded. */
+  readonly assumed: readonly LimitName[]
+}
+
+/** Throws SandboxError('invalid') naming the field, what was asked, the cap and the policy whose cap it is. */
+export function applyPolicy(input: unknown, policy: Policy): Applied {
+  const filled = fillSpec(input, policy)
+  const { parsed, wish } = filled
+  for (const layer of policy.layers) {
+    const { excesses } = holdWish(wish, layer.ceiling)
+    const refused = excesses.filter((excess) => excess.given === undefined || (layer.onExceed === 'refuse' && originOf(filled, excess) === 'spec'))
+    if (refused.length > 0) throw refusal(refused, layer.name)
+  }
+  const { held, excesses } = holdWish(wish, policy.ceiling)
+  const stuck = excesses.filter(({ given }) => given === undefined)
+  if (stuck.length > 0) throw refusal(stuck, policy.layers.map(({ name }) => name).join("' with '"))
+
+  const { limits, assumed } = limitsToState(filled, { held, ceiling: policy.ceiling })
+  const { name, agent, metadata, cwd } = parsed
+  const { lifetime, minTier, user, root, template, driver, mounts, commands, env } = held
+  const seccomp = parsed.seccomp ?? policy.defaults.seccomp
+  const spec = { name, agent, metadata, cwd, limits, lifetime, minTier, user, root, template, driver, mounts: [...mounts], commands, env, seccomp }
+  const lowered = excesses.filter((excess) => originOf(filled, excess) !== 'nobody')
+  const clamped = clampingsOf(lowered, { layers: policy.layers, excessesOf: (ceiling) => holdWish(wish, ceiling).excesses })
+  return { spec: stated(spec) as SpecInput, clamped, assumed }
+}
+
+function originOf(filled: Filled, excess: Excess) {
+  return filled.originOf(fieldOf(excess))
+}
+
+function refusal(excesses: readonly Excess[], policy: string): SandboxError {
+  return new SandboxError('invalid', excesses.map(({ field, words }) => `${field}: ${words(policy)}`).join('; '), { hint: 'glovebox policy show' })
+}
+
+interface Caps {
+  readonly layers: Policy['layers']
+  readonly excessesOf: (ceiling: Ceiling) => readonly Excess[]
+}
+
+/** Of several caps, the one that it was lowered to is named. */
+function clampingsOf(excesses: readonly Excess[], { layers, excessesOf }: Caps): readonly Clamping[] {
+  const caps = layers.flatMap(({ name, ceiling }) => excessesOf(ceiling).map((excess) => ({ name, excess })))
+  return excesses.map(({ field, asked, given = null }) => {
+    const own = caps.filter(({ excess }) => excess.field === field)
+    const decisive = own.find(({ excess }) => JSON.stringify(excess.given) === JSON.stringify(given)) ?? own[0]
+    return { field, asked, given, policy: decisive?.name ?? '' }
+  })
+}
+
+/** A spec with its policy and the operator's applied. The policy is kept: limits, runs and mounts are held to it later. */
+export interface PlannedSandbox {
+  readonly spec: Spec
+  readonly clamped: readonly Clamping[]
+  readonly policy: Policy
+}
+
+/** Throws SandboxError('invalid') naming the field. */
+export function planSandbox(input: unknown, operator?: Policy): PlannedSandbox {
+  const own = parseSpecPolicy(input)
+  const policy = own === undefined ? (operator ?? noPolicy) : operator === undefined ? own : mergePolicies(operator, own)
+  const { spec: completed, clamped, assumed } = applyPolicy(input, policy)
+  const spec = parseSpec(completed)
+  const isDemanded = (name: LimitName): boolean => !assumed.includes(name)
+  return { spec: { ...spec, limits: { ...spec.limits, stated: spec.limits.stated.filter(isDemanded) } }, clamped, policy }
+}
+
+/** Limits that are to be changed while a sandbox lives, within every cap. Throws as `applyPolicy` does. */
+export function checkLimits(input: unknown, policy: Policy): { readonly limits: LimitsInput; readonly clamped: readonly Clamping[] } {
+  const asked = stated(parseObject(limitsSchema, input, { what: 'limits', objects: [] }))
+  const names = Object.keys(asked) as LimitName[]
+  const within = (ceiling: Ceiling) => holdLimits(asked, stated(Object.fromEntries(names.map((name) => [name, ceiling.limits?.[name]]))))
+  for (const { name, ceiling, onExceed } of policy.layers) {
+    const { excesses } = within(ceiling)
+    if (onExceed === 'refuse' && excesses.length > 0) throw refusal(excesses, name)
+  }
+  const { value, excesses } = within(policy.ceiling)
+  return { limits: value, clamped: clampingsOf(excesses, { layers: policy.layers, excessesOf: (ceiling) => within(ceiling).excesses }) }
+}
+
+/** A run may choose its user and its variables itself, so it is held to the caps too: refused, never lowered. */
+export function checkRun({ user, env }: Pick<RunPlan, 'user' | 'env'>, policy: Policy): void {
+  for (const { name, ceiling } of policy.layers) {
+    const { excesses } = holdEnv(env, ceiling.env)
+    if (excesses.length > 0) throw refusal(excesses, name)
+    if (ceiling.users === undefined || ceiling.users.includes(user)) continue
+    const allowed = ceiling.users.join(', ') || 'none'
+    throw new SandboxError('invalid', `user: '${user}' is not among what policy '${name}' allows (${allowed})`, { hint: 'glovebox policy show' })
+  }
+}
+
+/** Sources once their links are followed: one that led out of the folders that are allowed is refused. */
+export function checkMounts(mounts: readonly Mount[], policy: Policy): void {
+  for (const { name, ceiling } of policy.layers) {
+    const { excesses } = holdMounts(mounts, ceiling.mounts)
+    if (excesses.length > 0) throw refusal(excesses, name)
+  }
+}
+
+/** The drivers that a cell may be built by. Throws SandboxError('unsupported') when none is left. */
+export function allowedDrivers<Known extends { readonly name: string }>(drivers: readonly Known[], { ceiling, layers }: Policy): readonly Known[] {
+  const names = ceiling.drivers
+  if (names === undefined || drivers.length === 0) return drivers
+  const allowed = drivers.filter(({ name }) => names.includes(name))
+  if (allowed.length > 0) return allowed
+  const whose = layers.filter((layer) => layer.ceiling.drivers !== undefined).map(({ name }) => name)
+  throw new SandboxError(
+    'unsupported',
+    `driver: policy '${whose.join("' with '")}' allows ${names.join(', ') || 'none'}; here are ${drivers.map(({ name }) => name).join(', ')}`,
+    {
+      hint: 'glovebox policy show',
+    },
+  )
+}

@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import { SandboxError } from '../contract/errors.js'
+import { type Policy, type PolicyDefaults, policySchema, presetNames } from '../contract/policy.js'
+import { intersectCeilings, stated } from './ceiling.js'
+import { fillSpec } from './fill.js'
+import { parseJson } from './json-text.js'
+import { presets } from './presets.js'
+import { parseObject, printable } from './refusal.js'
+import { holdWish } from './wish.js'
+
+type Document = z.output<typeof policySchema>
+
+/** Caps nothing and says nothing. */
+export const noPolicy: Policy = { defaults: {}, ceiling: {}, layers: [] }
+
+const objects = ['defaults', 'ceiling']
+
+/**
+ * A policy, or the name of a preset. Throws SandboxError('invalid') naming the field; one whose own defaults are above its ceiling contradicts itself
+ * and is refused too. `name` is what messages call it when it has no name of its own.
+ */
+export function parsePolicy(value: unknown, name = 'policy'): Policy {
+  if (typeof value === 'string') return extendPreset({ extends: presetNamed(value) }, value)
+  const document = parseObject(policySchema, value, { what: 'policy', objects })
+  return extendPreset(document, document.name ?? name)
+}
+
+/** The text of a policy file; `path` stands before whatever is wrong with it. */
+export function parsePolicyText(text: string, path: string): Policy {
+  const value = parseJson(text, path)
+  try {
+    return parsePolicy(value, path)
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error
+    throw new SandboxError(error.code, `${path}: ${error.message}`, { hint: `glovebox policy check ${path}`, cause: error })
+  }
+}
+
+/** The policy that a spec brings itself; undefined when it brings none. */
+export function parseSpecPolicy(spec: unknown): Policy | undefined {
+  const value: unknown = typeof spec === 'object' && spec !== null && Object.hasOwn(spec, 'policy') ? (spec as { policy: unknown }).policy : undefined
+  if (value === undefined) return undefined
+  if (typeof value === 'string') return parsePolicy(value)
+  // As a field of the spec, so that messages name it in full: policy.ceiling.users.
+  const { policy } = parseObject(z.strictObject({ policy: policySchema }), { policy: value }, { what: 'spec', objects: ['policy'] })
+  return extendPreset(policy, policy.name ?? 'spec')
+}
+
+function presetNamed(text: string) {
+  const found = presetNames.find((name) => name === text)
+  if (found === undefined) throw new SandboxError('invalid', `policy: there is no preset '${printable(text)}'; there are ${presetNames.join(', ')}`)
+  return found
+}
+
+/** The ceilings of both hold; what the document says of defaults comes before what the preset says. */
+function extendPreset(document: Document, name: string): Policy {
+  const preset = policySchema.parse(document.extends === undefined ? {} : presets[document.extends])
+  const ceiling = intersectCeilings(preset.ceiling ?? {}, document.ceiling ?? {})
+  const own = stated(document.defaults ?? {})
+  refuseContradictions({ defaults: own, ceiling, layers: [] }, name)
+  const defaults = mergeDefaults(stated(preset.defaults ?? {}), own)
+  return { defaults: lowerDefaults(defaults, ceiling), ceiling, layers: [{ name, ceiling, onExceed: document.onExceed ?? preset.onExceed ?? 'refuse' }] }
+}
+
+function refuseContradictions(policy: Policy, name: string): void {
+  const { wish, originOf } = fillSpec({}, policy)
+  const problems = holdWish(wish, policy.ceiling).excesses.filter(({ field }) => originOf(field) === 'policy')
+  if (problems.length === 0) return
+  throw new SandboxError('invalid', problems.map(({ field, words }) => `defaults.${field}: ${words(name)}`).join('; '))
+}
+
+/** What a preset suggests, within the ceiling of the policy that extends it. */
+function lowerDefaults(defaults: PolicyDefaults, ceiling: Policy['ceiling']): PolicyDefaults {
+  const { wish } = fillSpec({}, { defaults, ceiling })
+  const { held } = holdWish(wish, ceiling)
+  const keep = <Value extends object>(asked: Value, lowered: object): Value =>
+    Object.fromEntries(Object.entries(lowered).filter(([key]) => Object.hasOwn(asked, key))) as Value
+  const lowered = keep(defaults, { ...held, seccomp: defaults.seccomp })
+  return defaults.limits === undefined ? lowered : { ...lowered, limits: keep(defaults.limits, held.limits) }
+}
+
+function mergeDefaults(below: PolicyDefaults, above: PolicyDefaults): PolicyDefaults {
+  const limits = stated({ ...below.limits, ...stated(above.limits ?? {}) })
+  const env = { ...below.env, ...above.env }
+  return {
+    ...below,
+    ...above,
+    ...(Object.keys(limits).length > 0 && { limits }),
+    ...(Object.keys(env).length > 0 && { env }),
+  }
+}
+
+/**
+ * Both hold: a spec is within the caps of both. Of the defaults those of the spec's own policy come first, being nearer to it, within what the operator
+ * allows; a profile of its own only when the operator allows any.
+ */
+export function mergePolicies(operator: Policy, own: Policy): Policy {
+  const defaults = mergeDefaults(operator.defaults, own.defaults)
+  const { seccomp: _, ...rest } = defaults
+  const seccomp = operator.ceiling.seccomp === 'default-only' ? operator.defaults.seccomp : defaults.seccomp
+  return {
+    defaults: seccomp === undefined ? rest : { ...rest, seccomp },
+    ceiling: intersectCeilings(operator.ceiling, own.ceiling),
+    layers: [...operator.layers, ...own.layers],
+  }
+}
