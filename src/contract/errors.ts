@@ -8,7 +8,12 @@ export const errorTable = {
   busy: { status: 429, exitCode: 125, retryable: true, means: 'a bound of this machine is reached; the same call may succeed later' },
   internal: { status: 500, exitCode: 125, retryable: false, means: 'a defect of ours' },
   unsupported: { status: 501, exitCode: 125, retryable: false, means: 'what was asked for cannot be enforced here, so nothing was started' },
-  'not-enforced': { status: 502, exitCode: 125, retryable: false, means: 'the kernel says something else than was demanded; the cell was closed before any code of the guest ran' },
+  'not-enforced': {
+    status: 502,
+    exitCode: 125,
+    retryable: false,
+    means: 'the kernel says something else than was demanded; the cell was closed before any code of the guest ran',
+  },
   broken: { status: 502, exitCode: 125, retryable: true, means: 'the cell ended or spoke out of turn; it was closed' },
   unavailable: { status: 503, exitCode: 125, retryable: false, means: 'no driver can build a cell on this machine; the hint removes the obstacle' },
 } as const satisfies Record<string, ErrorRow>

@@ -15,11 +15,19 @@ export const limitsSchema = z.strictObject({
   /** All that is writable in the cell together. */
   disk: bytesSchema({ min: 64 * 1024, max: 2 ** 44, example: '100m' }).optional(),
   /** Files, folders and links on that disk together. */
-  inodes: z.int().min(64).max(2 ** 32).optional(),
+  inodes: z
+    .int()
+    .min(64)
+    .max(2 ** 32)
+    .optional(),
   /** The size that one file may have. */
   fileSize: bytesSchema({ min: 0, max: 2 ** 44, example: '50m' }).optional(),
   /** Descriptors that one process may have open. */
-  openFiles: z.int().min(16).max(2 ** 20).optional(),
+  openFiles: z
+    .int()
+    .min(16)
+    .max(2 ** 20)
+    .optional(),
   /** Threads count as processes. */
   processes: z.int().min(1).max(100_000).optional(),
   /** Bytes per second from block devices. */
