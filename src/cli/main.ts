@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { SandboxError } from '../contract/errors.js'
+import { findCalled, withoutHelpCommand, withSubcommands } from './command-path.js'
 import type { DemoFlags } from './commands/demo.js'
 import { refuseChangedArguments } from './exact-arguments.js'
 import { exitCodes, signalExitCode } from './exit-codes.js'
 import { Stopped } from './interrupts.js'
 import { ownName, printFailure } from './print.js'
+import { addReceipt } from './receipt-commands.js'
 import type { RunFlags } from './run-flags.js'
 import { flushOutput, OutputRefused, ReaderGone, writeOut } from './streams.js'
 
@@ -50,7 +52,8 @@ function buildProgram({ args, finish, print }: Called): Command {
   addRun(program, finish)
   addDoctor(program, finish)
   addDemo(program, finish)
-  for (const command of [program, ...program.commands]) {
+  addReceipt(program, finish)
+  for (const command of withSubcommands(program)) {
     command
       .exitOverride()
       .configureOutput({ writeOut: print, writeErr: () => undefined, outputError: () => undefined })
@@ -84,6 +87,7 @@ function addRun(program: Command, finish: Finish): void {
     .option('--driver <NAME>', 'build it with this driver only')
     .option('--min-tier <TIER>', 'accept no weaker boundary (process)')
     .option('--name <NAME>', 'a name for it')
+    .option('--receipt <FILE>', 'write the signed record of what was enforced')
     .optionsGroup('What we say:')
     .option('--json', 'print one JSON object instead of the output')
     .option('-q, --quiet', 'no remarks about limits that are not enforced')
@@ -133,24 +137,15 @@ function readVersion(): string {
 }
 
 /** Commander's complaint in our form: one line with its suggestion, and the help as the next act. */
-function usageError(error: CommanderError, args: readonly string[]): SandboxError {
+function usageError(error: CommanderError, args: readonly string[], program: Command): SandboxError {
   const [first = '', suggestion] = error.message.replace(/^error: /, '').split('\n')
   const message = suggestion === undefined ? first : `${first} ${suggestion.toLowerCase()}`
-  const command = ['run', 'doctor', 'demo'].find((name) => name === args[0])
-  return new SandboxError('invalid', message, { hint: command === undefined ? 'glovebox --help' : `glovebox ${command} --help` })
-}
-
-/** 'help run' as 'run --help'; a command that is not there is complained about as it would be without 'help'. */
-function withoutHelpCommand(args: readonly string[], program: Command): readonly string[] {
-  const [first, topic] = args
-  if (first !== 'help' || topic === undefined) return args.length === 0 ? ['--help'] : args
-  if (topic === 'help') return ['--help']
-  return program.commands.some((command) => command.name() === topic) ? [topic, '--help'] : [topic]
+  return new SandboxError('invalid', message, { hint: ['glovebox', ...findCalled(program, args).path, '--help'].join(' ') })
 }
 
 /** Whether JSON was asked for by one of our own flags; one that follows COMMAND is the program's. */
 function asksForJson(program: Command): boolean {
-  return program.commands.some((command) => command.opts().json === true)
+  return withSubcommands(program).some((command) => command.opts().json === true)
 }
 
 async function dispatch(args: readonly string[]): Promise<number> {
@@ -171,7 +166,7 @@ async function dispatch(args: readonly string[]): Promise<number> {
   } catch (error) {
     if (error instanceof Stopped || error instanceof ReaderGone || error instanceof OutputRefused) throw error
     if (!(error instanceof CommanderError)) return printFailure(error, { json: asksForJson(program) })
-    if (error.exitCode !== 0) return printFailure(usageError(error, args), { json: asksForJson(program) })
+    if (error.exitCode !== 0) return printFailure(usageError(error, args, program), { json: asksForJson(program) })
     await writeOut(printed)
     return exitCodes.ok
   }

@@ -19,6 +19,7 @@ export interface RunFlags {
   readonly minTier?: string
   readonly template?: string
   readonly name?: string
+  readonly receipt?: string
   readonly json?: true
   readonly quiet?: true
 }

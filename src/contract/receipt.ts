@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { limitsSchema } from './limits.js'
 import type { Json } from './posture.js'
+import type { Outcome } from './run.js'
 import { tiers, userNames } from './spec.js'
 
 /** The record of what was enforced. Everything but `signature.value` is signed, in canonical form: keys sorted, no white space (RFC 8785). */
@@ -51,6 +52,16 @@ const usageSchema = z.strictObject({
   hits: hitsSchema,
 })
 
+const outcomeSchema = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('exited'), code: z.int() }),
+  z.strictObject({ kind: z.literal('signaled'), signal: z.string() }),
+  z.strictObject({ kind: z.literal('timed-out'), by: z.enum(['wall', 'cpu']), limitMs: countSchema }),
+  z.strictObject({ kind: z.literal('out-of-memory'), limitBytes: countSchema }),
+  z.strictObject({ kind: z.literal('output-limit'), limitBytes: countSchema }),
+  z.strictObject({ kind: z.literal('killed'), reason: z.string() }),
+  z.strictObject({ kind: z.literal('not-started'), code: z.union([z.literal(126), z.literal(127)]), reason: z.string() }),
+]) satisfies z.ZodType<Outcome>
+
 const runSchema = z.strictObject({
   number: z.int().min(1),
   /** SHA-256 of the canonical form of the command; the command itself may hold secrets. */
@@ -59,10 +70,10 @@ const runSchema = z.strictObject({
   /** Names only. */
   environment: z.array(z.string()),
   startedAt: timeSchema,
-  /** How thoroughly its posture was read at the gate. */
-  posture: z.enum(['full', 'short']),
+  /** How thoroughly its posture was read at the gate; `none` where the driver isolates nothing. */
+  posture: z.enum(['full', 'short', 'none']),
   /** Undefined while it runs. */
-  outcome: z.record(z.string(), jsonSchema).optional(),
+  outcome: outcomeSchema.optional(),
   usage: usageSchema.optional(),
 })
 

@@ -1,10 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createPlatform } from '../../compose.js'
-import type { Platform, PlatformProcess, SandboxInfo } from '../../contract/platform.js'
+import type { PlatformProcess, SandboxInfo } from '../../contract/platform.js'
 import type { Ending } from '../../contract/run.js'
 import { exitCodeOf, signalExitCode } from '../exit-codes.js'
 import { forwardInput, type Input, openInput } from '../input.js'
 import { type Interrupts, Stopped, untilAborted, watchInterrupts } from '../interrupts.js'
 import { printJson, say } from '../print.js'
+import { openReceiptFile } from '../receipt-file.js'
 import { parseRunFlags, type RunFlags } from '../run-flags.js'
 import { type Captured, type Cursor, captureOutput, ReaderGone, startLine, streamOutput } from '../streams.js'
 import { explainOutcome, explainUnenforced, roundTimes } from '../words.js'
@@ -12,22 +14,44 @@ import { explainOutcome, explainUnenforced, roundTimes } from '../words.js'
 /** A fresh sandbox, one program, gone. Resolves to our exit code when nothing of it is left. */
 export async function run(argv: readonly string[], flags: RunFlags): Promise<number> {
   const { spec, request } = parseRunFlags(argv, flags)
+  using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
   const input = openInput()
   using interrupts = watchInterrupts()
   await using platform = createPlatform()
   const info = await platform.create(spec, { signal: interrupts.signal })
   if (!flags.json && !flags.quiet) sayIfAny(explainUnenforced(info.unenforced))
 
-  const program = await platform.start(info.id, { ...request, stdin: input !== undefined, output: {} }, { signal: interrupts.signal })
   const cursor = { isMidLine: false }
+  const takeReceipt = async (): Promise<void> => receipt?.fill(() => platform.receipt(info.id))
+  let program: PlatformProcess | undefined
   try {
-    const finished = finish({ program, info, flags, cursor, name: argv[0] ?? '' })
-    return await orStopped(finished, { interrupts, platform, program, input, id: info.id })
+    program = await platform.start(info.id, { ...request, stdin: input !== undefined, output: {} }, { signal: interrupts.signal })
+    const finished = finish({ program, info, flags, cursor, takeReceipt, signal: interrupts.signal, name: argv[0] ?? '' })
+    return await orStopped(finished, { interrupts, program, input })
   } catch (error) {
     if (!(error instanceof Stopped)) startLine(cursor)
+    if (receipt) await takeReceiptOf(program, { takeReceipt, error })
     throw error
   } finally {
     input?.close()
+    await platform.close(info.id)
+  }
+}
+
+const lastWordsMs = 1000
+
+/** Whatever ended the run, there was a sandbox. What is told is what went wrong first, and a receipt that there is none. */
+async function takeReceiptOf(
+  program: PlatformProcess | undefined,
+  { takeReceipt, error }: { takeReceipt: () => Promise<void>; error: unknown },
+): Promise<void> {
+  try {
+    await program?.kill(error instanceof Error ? error.message : String(error))
+    // Its ending is part of the receipt; but our reader may have stopped reading, and then it has none yet.
+    await Promise.race([program?.ended, sleep(lastWordsMs, undefined, { ref: false })])
+    await takeReceipt()
+  } catch (failure) {
+    if (failure !== error) say(`there is no receipt: ${failure instanceof Error ? failure.message : String(failure)}`)
   }
 }
 
@@ -36,40 +60,46 @@ interface Running {
   readonly info: SandboxInfo
   readonly flags: RunFlags
   readonly cursor: Cursor
+  readonly takeReceipt: () => Promise<void>
+  /** Once told to stop, nothing more is said of the program. */
+  readonly signal: AbortSignal
   readonly name: string
 }
 
-async function finish({ program, info, flags, cursor, name }: Running): Promise<number> {
+async function finish({ program, info, flags, cursor, takeReceipt, signal, name }: Running): Promise<number> {
   if (flags.json) {
     const [captured, ending] = await Promise.all([captureOutput(program), program.ended])
+    signal.throwIfAborted()
+    await takeReceipt()
     await printJson(toReport(info, ending, captured))
     return exitCodeOf(ending.outcome)
   }
   const streamed = streamOutput(program, cursor)
   try {
     const [ending] = await Promise.all([program.ended, streamed])
+    signal.throwIfAborted()
     const explanation = explainOutcome(ending.outcome, name)
     if (explanation !== undefined) startLine(cursor)
     sayIfAny(explanation)
+    await takeReceipt()
     return exitCodeOf(ending.outcome)
   } catch (error) {
     if (!(error instanceof ReaderGone)) throw error
     program.ended.catch(() => undefined)
     await program.kill('its reader is gone')
+    await takeReceipt()
     return signalExitCode('SIGPIPE')
   }
 }
 
 interface Stoppable {
   readonly interrupts: Interrupts
-  readonly platform: Platform
   readonly program: PlatformProcess
   readonly input: Input | undefined
-  readonly id: string
 }
 
-/** Lets input and Ctrl-C reach the program; when we are told to stop or the input breaks, closes the sandbox and throws what it was. */
-async function orStopped(finished: Promise<number>, { interrupts, platform, program, input, id }: Stoppable): Promise<number> {
+/** Lets input and Ctrl-C reach the program; when we are told to stop or the input breaks, throws what it was. */
+async function orStopped(finished: Promise<number>, { interrupts, program, input }: Stoppable): Promise<number> {
   interrupts.attach({
     interrupt: () => void program.signal('SIGINT').catch(() => undefined),
     kill: () => void program.kill('interrupted twice').catch(() => undefined),
@@ -79,7 +109,6 @@ async function orStopped(finished: Promise<number>, { interrupts, platform, prog
     return await Promise.race([finished, untilAborted(interrupts.signal), ...broken])
   } finally {
     finished.catch(() => undefined)
-    await platform.close(id)
   }
 }
 
