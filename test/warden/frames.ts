@@ -109,6 +109,21 @@ export const endingOf = (frame: Frame): Ending => ({
   writtenBytes: frame.payload.readBigUInt64LE(40),
 })
 
+/** What is refused (each by its number) and with which action of seccomp; all else is allowed. */
+export function filterOf(refusals: readonly (readonly [number: number, action: number])[]): Buffer {
+  const instruction = (code: number, jumpIfNot: number, k: number) => Buffer.concat([Buffer.from([code, 0, 0, jumpIfNot]), u32(k)])
+  return Buffer.concat([
+    instruction(0x20, 0, 0),
+    ...refusals.flatMap(([number, action]) => [instruction(0x15, 1, number), instruction(0x06, 0, action)]),
+    instruction(0x06, 0, 0x7fff0000),
+  ])
+}
+
+/** The payload of RULES. */
+export function rulesPayload(rules: readonly (readonly [access: number, path: string])[]): Buffer {
+  return Buffer.concat([u32(rules.length), ...rules.flatMap(([access, path]) => [u32(access), str(path)])])
+}
+
 /** A warden and the far end of its channel. Frames are kept in order until a test takes them. */
 export class Peer implements AsyncDisposable {
   readonly child: ChildProcess
@@ -121,7 +136,7 @@ export class Peer implements AsyncDisposable {
 
   constructor(
     command: readonly string[] = [WARDEN, '--subreaper'],
-    options: { readonly uid?: number; readonly gid?: number; readonly extra?: readonly 'pipe'[] } = {},
+    options: { readonly uid?: number; readonly gid?: number; readonly extra?: readonly ('pipe' | number)[] } = {},
   ) {
     if (!existsSync(WARDEN)) throw new Error(`${WARDEN} is missing: node scripts/build-native.mjs`)
     const [file = WARDEN, ...args] = command

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { encode, Peer, startPayload, str, TYPE, u32, u64, WARDEN, WINDOW } from './frames.js'
+import { encode, Peer, rulesPayload, startPayload, str, TYPE, u32, u64, WARDEN, WINDOW } from './frames.js'
 
 const start = (run: number, payload = startPayload({ argv: ['sleep', '60'], stdin: true })) => encode({ type: TYPE.START, run, payload })
 const head = (flags = 0, uid = 0) => Buffer.concat([u32(flags, uid, 0), u64(0n)])
+const rules = (list: Parameters<typeof rulesPayload>[0]) => encode({ type: TYPE.RULES, payload: rulesPayload(list) })
 const whole = startPayload({ argv: ['true'] })
 
 const cases: readonly (readonly [name: string, bytes: Buffer, says: RegExp])[] = [
@@ -17,6 +18,29 @@ const cases: readonly (readonly [name: string, bytes: Buffer, says: RegExp])[] =
   ['a filter of no whole instructions', encode({ type: TYPE.CONFIGURE, payload: Buffer.alloc(12) }), /length/],
   ['a second CONFIGURE', Buffer.concat([encode({ type: TYPE.CONFIGURE }), encode({ type: TYPE.CONFIGURE })]), /second CONFIGURE/],
   ['a CONFIGURE after START', Buffer.concat([start(1), encode({ type: TYPE.CONFIGURE })]), /CONFIGURE after START/],
+  ['a second RULES', Buffer.concat([rules([]), rules([])]), /second RULES/],
+  ['RULES after START', Buffer.concat([start(1), rules([])]), /RULES after START/],
+  ['RULES of one run', encode({ type: TYPE.RULES, run: 1, payload: u32(0) }), /wrong run id/],
+  ['RULES without a count', encode({ type: TYPE.RULES, payload: Buffer.alloc(3) }), /length/],
+  ['RULES too long, before its bytes come', encode({ type: TYPE.RULES, length: 4 * 1024 * 1024 + 1 }), /length/],
+  ['RULES with fewer rules than it says', encode({ type: TYPE.RULES, payload: u32(1) }), /cut short/],
+  ['RULES with a path cut short', encode({ type: TYPE.RULES, payload: Buffer.concat([u32(1, 3, 5), Buffer.from('/usr')]) }), /cut short/],
+  ['RULES with more behind', encode({ type: TYPE.RULES, payload: Buffer.concat([rulesPayload([[3, '/usr']]), u32(0)]) }), /after its end/],
+  ['RULES with no access', rules([[0, '/usr']]), /unknown access/],
+  ['RULES with an unknown access', rules([[8, '/usr']]), /unknown access/],
+  ['RULES for a path that is not from the root', rules([[3, 'usr']]), /begin with/],
+  ['RULES for no path', rules([[3, '']]), /begin with/],
+  ['RULES for too long a path', rules([[3, `/${'x'.repeat(4095)}`]]), /too long a path/],
+  ['a NUL in a path of RULES', rules([[3, '/a\0b']]), /NUL/],
+  ['RELEASE with a payload', encode({ type: TYPE.RELEASE, run: 1, payload: u32(1) }), /length/],
+  ['RELEASE of no run', encode({ type: TYPE.RELEASE }), /wrong run id/],
+  ['RELEASE of a run that was never started', encode({ type: TYPE.RELEASE, run: 9 }), /never started/],
+  ['RELEASE of a run without a gate', Buffer.concat([start(1), encode({ type: TYPE.RELEASE, run: 1 })]), /not at its gate/],
+  [
+    'RELEASE of a run that is still on its way to the gate',
+    Buffer.concat([start(1, startPayload({ argv: ['sleep', '60'], gate: true })), encode({ type: TYPE.RELEASE, run: 1 })]),
+    /not at its gate/,
+  ],
   ['a stream where there is none', encode({ type: TYPE.STDIN, run: 1, stream: 1 }), /wrong stream/],
   ['a credit for stdin', encode({ type: TYPE.CREDIT, run: 1, stream: 0, payload: u32(1) }), /wrong stream/],
   ['a credit for stream 3', encode({ type: TYPE.CREDIT, run: 1, stream: 3, payload: u32(1) }), /wrong stream/],
@@ -34,6 +58,11 @@ const cases: readonly (readonly [name: string, bytes: Buffer, says: RegExp])[] =
   ['a START with unknown flags', start(1, Buffer.concat([head(4), whole.subarray(20)])), /unknown flags/],
   ['a START for uid -1', start(1, Buffer.concat([head(0, -1), whole.subarray(20)])), /id -1/],
   ['a START without arguments', start(1, Buffer.concat([head(), u32(0), str('/'), u32(0), u32(0), str('')])), /no argument/],
+  ['a START without a group', start(1, whole.subarray(0, whole.length - 4)), /cut short/],
+  ['a group that is the folder itself', start(1, startPayload({ argv: ['a'], group: '.' })), /no name of a folder/],
+  ['a group above', start(1, startPayload({ argv: ['a'], group: '..' })), /no name of a folder/],
+  ['a group of several components', start(1, startPayload({ argv: ['a'], group: 'a/b' })), /no name of a folder/],
+  ['too long a group', start(1, startPayload({ argv: ['a'], group: 'x'.repeat(256) })), /no name of a folder/],
   ['a NUL in an argument', start(1, startPayload({ argv: ['a\0b'] })), /NUL/],
   ['an environment entry without a name', start(1, startPayload({ argv: ['a'], env: ['=x'] })), /without a name/],
   ['too many rlimits', start(1, Buffer.concat([head(), u32(17)])), /too many rlimits/],
@@ -80,12 +109,20 @@ describe('a malformed frame ends the cell with a word why', () => {
     expect(peer.stderr).toBe('')
   })
 
-  test.each([['--wrong'], ['--disk', '10'], ['--disk', 'x', '1'], ['--join', '1'], ['--writable', '/tmp', '0', '0', '755']])(
-    'the arguments %s are refused by name',
-    async (...args) => {
-      await using peer = new Peer([WARDEN, ...args])
-      expect(await peer.exited).toBe(70)
-      expect(peer.stderr).toMatch(/^warden: understand .+: Invalid argument\n$/)
-    },
-  )
+  test.each([
+    ['--wrong'],
+    ['--disk', '10'],
+    ['--disk', 'x', '1'],
+    ['--join', '1'],
+    ['--join-below', '3'],
+    ['--join-below', '1', 'tasks'],
+    ['--join-below', '3', ''],
+    ['--join-below', '3', '..'],
+    ['--join-below', '3', 'a/b'],
+    ['--writable', '/tmp', '0', '0', '755'],
+  ])('the arguments %s are refused by name', async (...args) => {
+    await using peer = new Peer([WARDEN, ...args])
+    expect(await peer.exited).toBe(70)
+    expect(peer.stderr).toMatch(/^warden: understand .+: Invalid argument\n$/)
+  })
 })

@@ -31,6 +31,13 @@ export function descendantsOf(root: number): ProcessRow[] {
   return found
 }
 
+/** What the cell calls `pid`, as this machine calls it. */
+export function hostPid(root: number, pid: number): number {
+  const found = descendantsOf(root).find((row) => new RegExp(`^NSpid:.*\\s${pid}$`, 'm').test(readFileSync(`/proc/${row.pid}/status`, 'latin1')))
+  if (!found) throw new Error(`no process below ${root} is called ${pid}`)
+  return found.pid
+}
+
 /** Processes whose environment carries this mark, wherever they went. */
 export function markedBy(mark: string): number[] {
   return readdirSync('/proc')
