@@ -56,22 +56,36 @@ function unescape(path: string): string {
  */
 export function reachableMounts(entries: readonly MountEntry[]): MountEntry[] {
   const ids = new Set(entries.map(({ id }) => id))
-  const children = new Map<number, MountEntry[]>()
-  for (const entry of entries) children.set(entry.parent, [...(children.get(entry.parent) ?? []), entry])
+  const children = childrenByParent(entries)
   const reached: MountEntry[] = []
   const visit = (entry: MountEntry): void => {
-    const below = (children.get(entry.id) ?? []).filter(({ id }) => id !== entry.id)
-    const cover = below.find(({ target }) => target === entry.target)
+    const below = children.get(entry.id) ?? new Map<string, MountEntry>()
+    const cover = below.get(entry.target)
     if (cover) {
       visit(cover)
       return
     }
     reached.push(entry)
-    const isCovered = ({ target }: MountEntry): boolean => below.some((other) => target.startsWith(`${other.target}/`))
-    for (const child of below) if (!isCovered(child)) visit(child)
+    for (const child of below.values()) if (!foldersAbove(child.target).some((folder) => folder !== entry.target && below.has(folder))) visit(child)
   }
   for (const entry of entries) if (!ids.has(entry.parent) || entry.parent === entry.id) visit(entry)
   return reached.sort(byTarget)
+}
+
+/** No two mounts of one parent have the same place: the second would be upon the first. */
+function childrenByParent(entries: readonly MountEntry[]): Map<number, Map<string, MountEntry>> {
+  const children = new Map<number, Map<string, MountEntry>>()
+  for (const entry of entries) {
+    if (entry.id === entry.parent) continue
+    const siblings = children.get(entry.parent) ?? new Map<string, MountEntry>()
+    children.set(entry.parent, siblings.set(entry.target, entry))
+  }
+  return children
+}
+
+function foldersAbove(path: string): string[] {
+  const end = path.lastIndexOf('/')
+  return end <= 0 ? [] : [path.slice(0, end), ...foldersAbove(path.slice(0, end))]
 }
 
 function byTarget(one: MountEntry, other: MountEntry): number {

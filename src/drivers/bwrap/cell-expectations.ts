@@ -1,0 +1,65 @@
+import type { Limits } from '../../contract/limits.js'
+import type { Expectation, Json } from '../../contract/posture.js'
+import type { CgroupLimit } from '../../sys/cgroups.js'
+import { namespaceNames } from '../../sys/posture/namespaces.js'
+import { pageBytes } from '../../sys/posture/page-size.js'
+import { type CellPlan, userId } from './arguments.js'
+import { type Capability, capabilityMask, singleIdWardenCapabilities, wardenCapabilities } from './capabilities.js'
+import { expectedMounts, type HostFiles, readHostFiles } from './expected-mounts.js'
+
+export interface ExpectationOrder {
+  readonly plan: CellPlan
+  readonly hasGroups: boolean
+  readonly host?: HostFiles
+}
+
+/** What must be observed of a cell that is built by this plan, whatever was built; the limits apart, because they can change while it lives. */
+export function expectedOfCell({ plan, hasGroups, host = readHostFiles() }: ExpectationOrder): readonly Expectation[] {
+  return [
+    { control: 'namespaces', value: Object.fromEntries(namespaceNames.map((name) => [name, 'own'])) },
+    { control: 'uid-map', value: idMap(plan, process.geteuid?.() ?? 0) },
+    { control: 'gid-map', value: idMap(plan, process.getegid?.() ?? 0) },
+    { control: 'interfaces', value: ['lo'] },
+    { control: 'mounts', value: expectedMounts(plan, host) },
+    { control: 'warden', value: expectedWarden(plan, hasGroups) },
+  ]
+}
+
+/** Each limit that something holds here, as the kernel states it: memory and disks are whole pages. */
+export function expectedLimits(limits: Limits, holds: readonly CgroupLimit[]): readonly Expectation[] {
+  const page = pageBytes()
+  const ofGroups: Readonly<Record<CgroupLimit, number | undefined>> = {
+    memory: Math.floor(limits.memoryBytes / page) * page,
+    cpus: Math.round(limits.cpus * periodUs) / periodUs,
+    processes: limits.processes,
+    readRate: limits.readBytesPerSecond,
+    writeRate: limits.writeBytesPerSecond,
+    // Counted by the engine, which ends the run: the kernel states nothing.
+    cpuTime: undefined,
+  }
+  return [
+    { control: 'limit.disk', value: Math.ceil(limits.diskBytes / page) * page },
+    { control: 'limit.inodes', value: limits.inodes },
+    ...holds.flatMap((name) => (ofGroups[name] === undefined ? [] : [{ control: `limit.${name}`, value: ofGroups[name] }])),
+  ]
+}
+
+/** Of the processor's time slices. */
+const periodUs = 100_000
+
+function idMap({ ids }: CellPlan, own: number): Json {
+  return ids.kind === 'range' ? [[0, ids.base, ids.size]] : [[userId, own, 1]]
+}
+
+/** It mounts nothing any more, and has set a filter of its own. */
+function expectedWarden({ ids }: CellPlan, hasGroups: boolean): Json {
+  const given: readonly Capability[] = ids.kind === 'range' ? wardenCapabilities : singleIdWardenCapabilities
+  const kept = capabilityMask(given.filter((name) => name !== 'SYS_ADMIN')).toString(16)
+  return {
+    capabilities: { effective: kept, permitted: kept, inheritable: '0', bounding: kept, ambient: '0' },
+    noNewPrivs: true,
+    seccomp: 2,
+    filters: 1,
+    cgroup: hasGroups ? 'cell' : 'none',
+  }
+}

@@ -1,0 +1,27 @@
+import type { PostureSubject } from '../../contract/driver.js'
+import type { Limits } from '../../contract/limits.js'
+import type { Expectation, Posture } from '../../contract/posture.js'
+import type { CellPlan } from './arguments.js'
+import { expectedLimits, expectedOfCell } from './cell-expectations.js'
+import { createCellPosture } from './cell-posture.js'
+import type { Lease } from './lease.js'
+
+/** What must hold around a cell, and what does. */
+export interface CellInspection {
+  /** Under the limits that it was given last. */
+  expects(limits: Limits): readonly Expectation[]
+  posture(subject: PostureSubject): Promise<readonly Posture[]>
+}
+
+export interface InspectionOrder {
+  readonly plan: CellPlan
+  readonly lease: Lease
+  readonly monitorPid: number
+}
+
+/** Best made while the cell is still being built, because looking at the host takes time. */
+export function createInspection({ plan, lease: { cgroup, holds }, monitorPid }: InspectionOrder): CellInspection {
+  const expected = expectedOfCell({ plan, hasGroups: cgroup !== undefined })
+  const { read } = createCellPosture({ monitorPid, groups: cgroup })
+  return { expects: (limits) => [...expected, ...expectedLimits(limits, cgroup === undefined ? [] : holds)], posture: read }
+}

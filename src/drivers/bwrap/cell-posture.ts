@@ -1,0 +1,221 @@
+/** What the kernel says of a cell and its programs, asked from outside: nothing inside is believed, and nothing inside notices. */
+import { dirname, join } from 'node:path'
+import type { PostureSubject } from '../../contract/driver.js'
+import { SandboxError } from '../../contract/errors.js'
+import type { Json, Observation, Posture } from '../../contract/posture.js'
+import type { CellCgroup } from '../../sys/cell-cgroup.js'
+import { survivingDescriptors } from '../../sys/posture/descriptors.js'
+import { threadsBelow, threadsIn } from '../../sys/posture/group-members.js'
+import { parseIdMap } from '../../sys/posture/id-map.js'
+import { boundsOfDisk } from '../../sys/posture/memory-disk.js'
+import { type MountEntry, parseMountTable, reachableMounts } from '../../sys/posture/mount-table.js'
+import { namespaceNames, type Namespaces, readNamespaces } from '../../sys/posture/namespaces.js'
+import { readNewestFilter } from '../../sys/posture/newest-filter.js'
+import { fileOf, isGone, readProc } from '../../sys/posture/proc-files.js'
+import { observeProcess, ownFilters, type Surroundings } from '../../sys/posture/process-posture.js'
+import { parseStatus } from '../../sys/posture/process-status.js'
+import { childrenOf, descendantsOf, innerPid, threadsOf } from '../../sys/posture/process-tree.js'
+
+/** The cgroups of a cell, as far as its posture needs them. */
+export type CellGroups = Pick<CellCgroup, 'joins' | 'places' | 'stated'>
+
+export interface PostureOptions {
+  /** bwrap's monitor, whose child the warden is. */
+  readonly monitorPid: number
+  readonly groups: CellGroups | undefined
+}
+
+export interface CellPosture {
+  read(subject: PostureSubject): Promise<readonly Posture[]>
+}
+
+export function createCellPosture({ monitorPid, groups }: PostureOptions): CellPosture {
+  let known: Warden | undefined
+  const look = async (subject: PostureSubject): Promise<readonly Posture[]> => {
+    known ??= findWarden(monitorPid)
+    const view: CellView = { warden: known, groups, inheritedFilters: parseStatus(readProc('self', 'status')).filters ?? 0 }
+    if (subject.kind === 'cell') return [observeCell(view)]
+    return subject.kind === 'program' ? [await observeProgram(view, subject)] : observeEverything(view)
+  }
+  return {
+    read: async (subject) => {
+      try {
+        return await look(subject)
+      } catch (error) {
+        if (isGone(error)) throw new SandboxError('broken', 'what its posture was asked of is gone', { cause: error })
+        throw error
+      }
+    },
+  }
+}
+
+interface Warden {
+  readonly pid: number
+  /** As they were found first: a number that was given to another process later shows by them. */
+  readonly namespaces: Namespaces
+}
+
+interface CellView {
+  readonly warden: Warden
+  readonly groups: CellGroups | undefined
+  readonly inheritedFilters: number
+}
+
+type ProgramSubject = Extract<PostureSubject, { kind: 'program' }>
+
+function findWarden(monitorPid: number): Warden {
+  const pid = childrenOf(monitorPid).find((child) => innerPid(child) === 1)
+  if (pid === undefined) throw new SandboxError('broken', 'the first process of the cell is gone')
+  return { pid, namespaces: readNamespaces(pid) }
+}
+
+function kernel(control: string, value: Json, source: string): Observation {
+  return { control, value, evidence: 'kernel', source }
+}
+
+function observeCell(view: CellView): Posture {
+  const { pid, namespaces } = view.warden
+  const own = readNamespaces('self')
+  const now = readNamespaces(pid)
+  if (now.pid !== namespaces.pid) throw new SandboxError('broken', 'the first process of the cell is gone')
+  const mounts = reachableMounts(parseMountTable(readProc(pid, 'mountinfo')))
+  const disk = boundsOfDisk(mounts)
+  return {
+    subject: 'cell',
+    observations: [
+      kernel('namespaces', Object.fromEntries(namespaceNames.map((name) => [name, now[name] === own[name] ? 'host' : 'own'])), '/proc/1/ns'),
+      kernel('uid-map', parseIdMap(readProc(pid, 'uid_map')), '/proc/1/uid_map'),
+      kernel('gid-map', parseIdMap(readProc(pid, 'gid_map')), '/proc/1/gid_map'),
+      kernel('interfaces', interfacesOf(readProc(pid, 'net/dev')), '/proc/1/net/dev'),
+      kernel('mounts', mounts.map(mountRow), '/proc/1/mountinfo'),
+      kernel('limit.disk', disk.bytes, '/proc/1/mountinfo'),
+      kernel('limit.inodes', disk.inodes, '/proc/1/mountinfo'),
+      kernel('warden', observeWarden(view), '/proc/1/status'),
+      ...statedLimits(view.groups),
+    ],
+  }
+}
+
+/** Two lines of headings, then `NAME: numbers`. */
+function interfacesOf(table: string): string[] {
+  const names = table.split('\n').flatMap((line) => /^\s*([^\s:|]+):/.exec(line)?.[1] ?? [])
+  return names.sort()
+}
+
+function mountRow({ target, type, access, nosuid, nodev, noexec }: MountEntry): Json {
+  return { target, type, access, nosuid, nodev, noexec }
+}
+
+function observeWarden({ warden, groups, inheritedFilters }: CellView): Json {
+  const status = parseStatus(readProc(warden.pid, 'status'))
+  const folders = groups?.joins.map((door) => dirname(door))
+  return {
+    capabilities: { ...status.capabilities },
+    noNewPrivs: status.noNewPrivs,
+    seccomp: status.seccomp,
+    filters: ownFilters(status, inheritedFilters),
+    cgroup: folders === undefined ? 'none' : (outside(folders, (folder) => isWardens(folder, warden.pid)) ?? 'cell'),
+  }
+}
+
+/** In version 2 it enters by the cell's own group and is moved on to one below. */
+function isWardens(folder: string, pid: number): boolean {
+  return threadsIn(folder).has(pid) || threadsIn(join(folder, 'warden')).has(pid)
+}
+
+/** The first group that it is not in. */
+function outside(folders: readonly string[], isInside: (folder: string) => boolean): string | undefined {
+  const missed = folders.find((folder) => !isInside(folder))
+  return missed && `not in ${missed}`
+}
+
+function statedLimits(groups: CellGroups | undefined): Observation[] {
+  if (groups === undefined) return []
+  const { memoryBytes, cpus, processes, readBytesPerSecond, writeBytesPerSecond } = groups.stated()
+  const stated = { memory: memoryBytes, cpus, processes, readRate: readBytesPerSecond, writeRate: writeBytesPerSecond }
+  return Object.entries(stated).map(([name, value]) => kernel(`limit.${name}`, value ?? null, 'cgroup'))
+}
+
+function surroundingsOf({ warden, inheritedFilters }: CellView, cgroupOf: Surroundings['cgroupOf']): Surroundings {
+  const { pid, namespaces } = warden
+  return { namespaces, uidMap: parseIdMap(readProc(pid, 'uid_map')), gidMap: parseIdMap(readProc(pid, 'gid_map')), inheritedFilters, cgroupOf }
+}
+
+async function observeProgram(view: CellView, { pid, depth, group }: ProgramSubject): Promise<Posture> {
+  const hostPid = findProgram(view.warden, pid)
+  if (hostPid === undefined) throw new SandboxError('broken', `the program with pid ${pid} is gone`)
+  const folders = view.groups?.places(group)
+  const cgroupOf = (id: number): string => (folders === undefined ? 'none' : (outside(folders, (folder) => threadsIn(folder).has(id)) ?? 'run'))
+  const short = observeProcess(hostPid, surroundingsOf(view, cgroupOf))
+  const full = depth === 'full' ? [observeDescriptors(hostPid), await observeFilter(hostPid, short)] : []
+  return { subject: `pid ${pid}`, observations: [...short, ...full] }
+}
+
+/** A program at its gate is the only child of its keeper; the newest keepers are looked at first. */
+function findProgram({ pid: warden, namespaces }: Warden, pid: number): number | undefined {
+  const isIt = (candidate: number): boolean => innerPid(candidate) === pid && readNamespaces(candidate).pid === namespaces.pid
+  for (const keeper of childrenOf(warden).reverse()) {
+    const found = childrenOf(keeper).find(isIt)
+    if (found !== undefined) return found
+  }
+  return descendantsOf(warden).find(isIt)
+}
+
+function observeDescriptors(pid: number): Observation {
+  try {
+    return kernel('descriptors', survivingDescriptors(pid), '/proc/PID/fdinfo')
+  } catch (error) {
+    if (isGone(error)) throw error
+    return { control: 'descriptors', value: null, evidence: 'asserted', source: `/proc/PID/fdinfo: ${(error as Error).message}` }
+  }
+}
+
+async function observeFilter(pid: number, observations: readonly Observation[]): Promise<Observation> {
+  const reading = await readNewestFilter(pid)
+  if ('unreadable' in reading) return { control: 'filter', value: null, evidence: 'asserted', source: reading.unreadable }
+  const isFiltered = (observations.find(({ control }) => control === 'seccomp')?.value as { mode: number }).mode === 2
+  if (reading.hash === null && isFiltered) return { control: 'filter', value: null, evidence: 'asserted', source: 'this kernel shows no filters' }
+  return kernel('filter', reading.hash, 'PTRACE_SECCOMP_GET_FILTER')
+}
+
+/** Every process and thread that runs a guest's code: not those that still are the warden's own file, as keepers are and programs before execve. */
+function observeEverything(view: CellView): Posture[] {
+  const wardenFile = fileOf(view.warden.pid)
+  const folders = view.groups?.places(undefined)
+  const members = new Map(folders?.map((folder) => [folder, threadsBelow(folder)]))
+  // Whoever was started since the list was made is looked for again.
+  const isMember = (folder: string, id: number): boolean => members.get(folder)?.has(id) === true || threadsBelow(folder).has(id)
+  const cgroupOf = (id: number): string => (folders === undefined ? 'none' : (outside(folders, (folder) => isMember(folder, id)) ?? 'run'))
+  const surroundings = surroundingsOf(view, cgroupOf)
+  return descendantsOf(view.warden.pid).flatMap((pid) =>
+    whileThere(() => (fileOf(pid) === wardenFile ? [] : threadsOf(pid).flatMap((thread) => observeThread({ pid, thread, surroundings })))),
+  )
+}
+
+interface ThreadOrder {
+  readonly pid: number
+  readonly thread: number
+  readonly surroundings: Surroundings
+}
+
+/** A zombie runs nothing any more and has no surroundings. */
+function observeThread({ pid, thread, surroundings }: ThreadOrder): Posture[] {
+  const who = `${pid}/task/${thread}`
+  return whileThere(() => {
+    const { state, pids } = parseStatus(readProc(who, 'status'))
+    if (state === 'Z' || state === 'X') return []
+    const process = pid === thread ? pids.at(-1) : innerPid(pid)
+    const subject = pid === thread ? `pid ${process}` : `pid ${process} thread ${pids.at(-1)}`
+    return [{ subject, observations: observeProcess(who, surroundings) }]
+  })
+}
+
+/** What vanishes while it is read has nothing to be judged. */
+function whileThere<T>(read: () => T[]): T[] {
+  try {
+    return read()
+  } catch (error) {
+    if (isGone(error)) return []
+    throw error
+  }
+}
