@@ -18,7 +18,7 @@ export interface Obstacle {
   readonly hint: string
 }
 
-export type Enforcement = { readonly enforced: true; readonly by: string; readonly max?: number } | { readonly enforced: false; readonly why: string }
+export type Enforcement = { readonly enforced: true; readonly by: string; readonly min?: number; readonly max?: number } | { readonly enforced: false; readonly why: string }
 
 /** What a driver can do on this host, found by trying. */
 export interface Probe {

@@ -1,28 +1,45 @@
+import { join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
+import { changeLimits } from './cgroup-change.js'
 import { type CgroupTree, Group } from './cgroup-files.js'
-import { type CgroupLimits, type CgroupUsage, controllerFiles, type StatedLimits } from './cgroup-limits.js'
-import type { Controller } from './cgroup-mounts.js'
-
-/** A hierarchy in which groups can be made below `base`, with the controllers it gives them. */
-export interface Hierarchy {
-  readonly version: 1 | 2
-  readonly base: string
-  readonly controllers: readonly Controller[]
-}
+import { doorOf, handedDown, type Hierarchy, type Levels, levelsOf, runControllers, settingsOf } from './cgroup-levels.js'
+import {
+  type CgroupHits,
+  type CgroupLimits,
+  type CgroupNow,
+  type CgroupUsage,
+  type ControllerFiles,
+  controllerFiles,
+  type StatedLimits,
+} from './cgroup-limits.js'
+import { addKnown, type CgroupRun, type CgroupRunLimits, type CgroupRuns, createRunGroups } from './cgroup-runs.js'
+import { refuseOtherLimits } from './cgroup-stated.js'
 
 /**
  * The groups of one cell: `guest` bears the limits; `warden` beside it holds what serves the guests; the cell above both has the limits
- * and some headroom, so that a guest that takes all it may never takes the warden with it.
+ * and some headroom, so that a guest that takes all it may never takes the warden with it. Each run has a group of its own below `guest`.
+ *
+ * In version 2 a process may only be moved within the namespace of whoever moves it, and what the cell's first process is in when its
+ * namespace is made is all that it ever sees: so it starts in the cell's own group and is put into `warden` by `settle`.
  */
 export interface CellCgroup {
   /** Files to which the first process of the cell writes a 0 in order to enter. It must have a single thread, as must guests. */
   readonly joins: readonly string[]
-  /** The same for every guest program. */
+  /** The same for every guest program, where runs have no groups of their own. */
   readonly guestJoins: readonly string[]
+  /** Where they have: a program writes to `file` in the folder of its run's name. */
+  readonly runJoins: readonly { readonly folder: string; readonly file: string }[]
+  /** Once the first process of the cell runs, before any guest does. */
+  settle(): void
+  beginRun(limits: CgroupRunLimits): CgroupRun
+  /** The folders that a guest is in, given the name of its run. */
+  places(run: string | undefined): readonly string[]
   /** What the kernel says the guests' limits are. */
   stated(): StatedLimits
+  /** All or none; throws SandboxError 'conflict' when more is in use, 'unsupported' when the kernel states something else. */
+  limit(limits: CgroupLimits): void
   /** What the guests used, all together, so far. */
-  usage(): CgroupUsage
+  usage(): CgroupUsage & CgroupNow & CgroupHits
   kill(): void
   /** Idempotent; kills what is left. */
   remove(): Promise<void>
@@ -34,29 +51,16 @@ export interface CellCgroupOrder {
   /** Name of the cell's folder. */
   readonly name: string
   readonly limits: CgroupLimits
+  /** The user that puts guests into their groups; undefined when it is this one. */
+  readonly writer?: number | undefined
 }
 
-const headroomBytes = 16 * 2 ** 20
-/** A run costs a keeper beside its program. */
-const keeperBytes = 256 * 2 ** 10
-const headroomProcesses = 16
-const pageBytes = 4096
-
-export async function createCellCgroup({ hierarchies, tree, name, limits }: CellCgroupOrder): Promise<CellCgroup> {
+export async function createCellCgroup({ hierarchies, tree, name, limits, writer }: CellCgroupOrder): Promise<CellCgroup> {
   const levels = hierarchies.map((hierarchy) => levelsOf(hierarchy, new Group(hierarchy.base, tree).below(name)))
-  const cell: CellCgroup = {
-    joins: levels.flatMap(({ hierarchy, warden }) => (warden ? [doorOf(hierarchy, warden)] : [])),
-    guestJoins: levels.map(({ hierarchy, guest }) => doorOf(hierarchy, guest)),
-    stated: () => Object.assign({ memoryBytes: undefined, cpus: undefined, processes: undefined }, ...ask(levels, 'stated')) as StatedLimits,
-    usage: () => Object.assign({ ...nothingCounted }, ...ask(levels, 'usage')) as CgroupUsage,
-    kill: () => {
-      for (const { guest, warden } of levels) for (const group of [guest, ...(warden ? [warden] : [])]) group.kill()
-    },
-    remove: () => removeCellGroups(levels.map(({ cell }) => cell)),
-  }
+  const places = levels.filter(hasRuns)
+  const cell = new KernelCellCgroup({ levels, writer, limits, runs: createRunGroups({ places, writer, processes: limits.processes }) })
   try {
-    for (const level of levels) build(level, limits)
-    refuseOtherLimits(cell.stated(), limits, levels)
+    cell.build()
     return cell
   } catch (error) {
     await cell.remove()
@@ -65,63 +69,156 @@ export async function createCellCgroup({ hierarchies, tree, name, limits }: Cell
   }
 }
 
-/** A thread that moves itself in version 1 does not stop every fork and exit of the machine for an RCU grace period, as moving a process does. */
-function doorOf({ version }: Hierarchy, group: Group): string {
-  return version === 1 ? group.tasks : group.procs
-}
-
-/** The two groups of a cell first, then the cell's own, in every hierarchy. */
+/** Everything of a cell, in every hierarchy. */
 export async function removeCellGroups(cells: readonly Group[]): Promise<void> {
-  for (const cell of cells) for (const group of [cell.below('guest'), cell.below('warden'), cell]) await group.remove()
+  for (const cell of cells) await cell.remove()
 }
 
-interface Levels {
-  readonly hierarchy: Hierarchy
-  readonly cell: Group
-  readonly warden: Group | undefined
-  readonly guest: Group
+function hasRuns({ hierarchy }: Levels): boolean {
+  return runControllers(hierarchy).length > 0
 }
 
-/** What is shared between guests and warden, so that one must be kept from taking the other's. */
-const shared: readonly Controller[] = ['memory', 'pids']
-
-const nothingCounted: CgroupUsage = { memoryPeakBytes: undefined, cpuMs: undefined, oomKills: undefined, processesPeak: undefined, processHits: undefined }
-
-/** Where a hierarchy of version 1 only counts or shares out the processor, the cell's group is the guests' and the warden stays outside. */
-function levelsOf(hierarchy: Hierarchy, cell: Group): Levels {
-  const isFlat = !hierarchy.controllers.some((name) => shared.includes(name))
-  return isFlat ? { hierarchy, cell, warden: undefined, guest: cell } : { hierarchy, cell, warden: cell.below('warden'), guest: cell.below('guest') }
+interface CellCgroupParts {
+  readonly levels: readonly Levels[]
+  readonly writer: number | undefined
+  readonly limits: CgroupLimits
+  readonly runs: CgroupRuns
 }
 
-function ask(levels: readonly Levels[], question: 'stated' | 'usage'): object[] {
-  return levels.flatMap(({ hierarchy, guest }) => hierarchy.controllers.map((name) => controllerFiles[hierarchy.version][name]?.[question](guest) ?? {}))
-}
+class KernelCellCgroup implements CellCgroup {
+  readonly joins: readonly string[]
+  readonly guestJoins: readonly string[]
+  readonly runJoins: CellCgroup['runJoins']
+  readonly #parts: CellCgroupParts
+  #limits: CgroupLimits
 
-function build({ hierarchy, cell, warden, guest }: Levels, limits: CgroupLimits): void {
-  const files = controllerFiles[hierarchy.version]
-  cell.make()
-  if (hierarchy.version === 2) cell.write('cgroup.subtree_control', hierarchy.controllers.map((name) => `+${name}`).join(' '))
-  warden?.make()
-  if (guest !== cell) guest.make()
-  for (const name of hierarchy.controllers) {
-    if (shared.includes(name)) files[name]?.limit(cell, withHeadroom(limits))
-    files[name]?.limit(guest, limits)
+  constructor(parts: CellCgroupParts) {
+    const { levels } = parts
+    this.#parts = parts
+    this.#limits = parts.limits
+    const wardens = levels.flatMap(({ hierarchy, cell, warden }) => (warden ? [{ hierarchy, group: hierarchy.version === 1 ? warden : cell }] : []))
+    this.joins = wardens.map(({ hierarchy, group }) => join(group.folder, doorOf(hierarchy)))
+    this.guestJoins = levels.flatMap((level) => (hasRuns(level) ? [] : [join(level.guest.folder, doorOf(level.hierarchy))]))
+    this.runJoins = levels.flatMap((level) => (hasRuns(level) ? [{ folder: level.guest.folder, file: doorOf(level.hierarchy) }] : []))
+  }
+
+  build(): void {
+    for (const level of this.#parts.levels) buildGroups(level)
+    const bounds = this.#parts.levels.flatMap((level) => settingsOf(level))
+    // In version 2 the guests' limits come with `settle`: until then no group beneath the cell's has any.
+    for (const { files, group, limitsFrom, isCell, version } of bounds) if (isCell || version === 1) files.limit(group, limitsFrom(this.#limits))
+    if (this.#parts.levels.every(({ hierarchy }) => hierarchy.version === 1)) this.#refuseOthers()
+  }
+
+  settle(): void {
+    const unified = this.#parts.levels.filter(({ hierarchy }) => hierarchy.version === 2)
+    for (const level of unified) {
+      settleGroups(level, this.#parts.writer)
+      for (const { files, group, limitsFrom, isCell } of settingsOf(level)) if (!isCell) files.limit(group, limitsFrom(this.#limits))
+    }
+    if (unified.length > 0) this.#refuseOthers()
+  }
+
+  beginRun(limits: CgroupRunLimits): CgroupRun {
+    return this.#parts.runs.begin(limits)
+  }
+
+  places(run: string | undefined): readonly string[] {
+    return this.#parts.levels.map((level) => (run !== undefined && hasRuns(level) ? level.guest.below(run) : level.guest).folder)
+  }
+
+  stated(): StatedLimits {
+    const nothing: StatedLimits = {
+      memoryBytes: undefined,
+      cpus: undefined,
+      processes: undefined,
+      readBytesPerSecond: undefined,
+      writeBytesPerSecond: undefined,
+    }
+    return Object.assign(nothing, ...this.#ask((files, guest) => files.stated(guest, this.#limits))) as StatedLimits
+  }
+
+  limit(limits: CgroupLimits): void {
+    const from = this.#limits
+    changeLimits({
+      levels: this.#parts.levels,
+      from,
+      to: limits,
+      check: () => {
+        this.#limits = limits
+        this.#refuseOthers()
+      },
+      restore: () => {
+        this.#limits = from
+      },
+    })
+    this.#parts.runs.followProcesses(limits.processes)
+  }
+
+  usage(): CgroupUsage & CgroupNow & CgroupHits {
+    const counted: CgroupUsage & CgroupNow = {
+      memoryPeakBytes: undefined,
+      cpuMs: undefined,
+      processesPeak: undefined,
+      memoryBytes: undefined,
+      processes: undefined,
+    }
+    Object.assign(counted, ...this.#ask((files, guest) => ({ ...files.usage(guest), ...files.now(guest) })))
+    const own = Object.assign({ oomKills: undefined, processHits: undefined }, ...this.#ask((files, guest) => files.hits(guest))) as CgroupHits
+    const runs = this.#parts.runs.hits()
+    return { ...counted, oomKills: addKnown(own.oomKills, runs.oomKills), processHits: addKnown(own.processHits, runs.processHits) }
+  }
+
+  kill(): void {
+    for (const { guest, warden } of this.#parts.levels) for (const group of [guest, ...(warden ? [warden] : [])]) group.kill()
+  }
+
+  async remove(): Promise<void> {
+    this.#parts.runs.stop()
+    await removeCellGroups(this.#parts.levels.map(({ cell }) => cell))
+  }
+
+  #ask(question: (files: ControllerFiles, guest: Group) => object): object[] {
+    return this.#parts.levels.flatMap(({ hierarchy, guest }) =>
+      hierarchy.controllers.map((name) => {
+        const files = controllerFiles[hierarchy.version][name]
+        return files === undefined ? {} : question(files, guest)
+      }),
+    )
+  }
+
+  #refuseOthers(): void {
+    const controllers = this.#parts.levels.flatMap(({ hierarchy }) => hierarchy.controllers)
+    refuseOtherLimits({ stated: this.stated(), limits: this.#limits, controllers })
   }
 }
 
-function withHeadroom({ memoryBytes, cpus, processes }: CgroupLimits): CgroupLimits {
-  return { memoryBytes: memoryBytes + headroomBytes + processes * keeperBytes, cpus, processes: 2 * processes + headroomProcesses }
+function buildGroups({ hierarchy, cell, warden, guest }: Levels): void {
+  cell.make()
+  // Before Linux 5.11 a group of version 1 counted what is beneath it only when told to, and while it was empty.
+  if (hierarchy.version === 1 && cell.number('memory.use_hierarchy') === 0) cell.write('memory.use_hierarchy', '1')
+  warden?.make()
+  if (guest !== cell) guest.make()
 }
 
-/** A limit holds when the kernel says so, not when a write succeeded. Memory is counted in whole pages. */
-function refuseOtherLimits(stated: StatedLimits, limits: CgroupLimits, levels: readonly Levels[]): void {
-  const controllers = levels.flatMap(({ hierarchy }) => hierarchy.controllers)
-  const wrong = [
-    controllers.includes('memory') &&
-      !(stated.memoryBytes !== undefined && stated.memoryBytes <= limits.memoryBytes && stated.memoryBytes > limits.memoryBytes - pageBytes) &&
-      'memory',
-    controllers.includes('cpu') && !(stated.cpus !== undefined && Math.abs(stated.cpus - limits.cpus) < 1e-4) && 'cpus',
-    controllers.includes('pids') && stated.processes !== limits.processes && 'processes',
-  ].filter((name) => name !== false)
-  if (wrong.length > 0) throw new SandboxError('unsupported', `the kernel states other limits than it was given: ${wrong.join(', ')}`)
+/** What is in the cell's own group goes to `warden`, because a group with processes in it hands no controllers down. */
+function settleGroups({ hierarchy, cell, warden, guest }: Levels, writer: number | undefined): void {
+  for (let left = membersOf(cell); left.length > 0; left = membersOf(cell)) for (const pid of left) moveTo(warden as Group, pid)
+  cell.write('cgroup.subtree_control', handedDown(hierarchy.controllers).join(' '))
+  guest.write('cgroup.subtree_control', handedDown(runControllers(hierarchy)).join(' '))
+  // Whoever moves a process needs a right to the group above both.
+  if (writer !== undefined) cell.giveDoor('cgroup.procs', writer)
+}
+
+function membersOf(group: Group): string[] {
+  return (group.read('cgroup.procs') ?? '').split('\n').filter((pid) => Number(pid) > 0)
+}
+
+/** Quiet about one that has ended meanwhile. */
+function moveTo(group: Group, pid: string): void {
+  try {
+    group.write('cgroup.procs', pid)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
 }

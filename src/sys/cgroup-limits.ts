@@ -1,21 +1,40 @@
 import type { Group } from './cgroup-files.js'
 import type { Controller } from './cgroup-mounts.js'
+import { type CgroupRates, blkio1, io2 } from './cgroup-rates.js'
 
 export interface CgroupLimits {
   readonly memoryBytes: number
   readonly cpus: number
   readonly processes: number
+  /** Undefined: no device is held to a rate. */
+  readonly rates?: CgroupRates | undefined
 }
 
 /** What the kernel states; undefined where it states no bound. */
-export type StatedLimits = { readonly [Name in keyof CgroupLimits]: number | undefined }
+export interface StatedLimits {
+  readonly memoryBytes: number | undefined
+  readonly cpus: number | undefined
+  readonly processes: number | undefined
+  readonly readBytesPerSecond: number | undefined
+  readonly writeBytesPerSecond: number | undefined
+}
 
+/** Of a group and all that is or was beneath it. */
 export interface CgroupUsage {
   readonly memoryPeakBytes: number | undefined
   readonly cpuMs: number | undefined
+  readonly processesPeak: number | undefined
+}
+
+export interface CgroupNow {
+  readonly memoryBytes: number | undefined
+  readonly processes: number | undefined
+}
+
+/** Of a group alone, without those beneath. */
+export interface CgroupHits {
   /** Processes killed for want of memory. */
   readonly oomKills: number | undefined
-  readonly processesPeak: number | undefined
   /** How often a fork met the limit. */
   readonly processHits: number | undefined
 }
@@ -23,10 +42,15 @@ export interface CgroupUsage {
 /** One controller in one version: the file that must be there, how a limit is set and read, and what it counts. */
 export interface ControllerFiles {
   readonly needs: string
+  /** Throws the kernel's EBUSY when more memory than that is in use and none can be reclaimed. */
   limit(group: Group, limits: CgroupLimits): void
-  stated(group: Group): Partial<StatedLimits>
+  stated(group: Group, limits: CgroupLimits): Partial<StatedLimits>
   usage(group: Group): Partial<CgroupUsage>
+  now(group: Group): Partial<CgroupNow>
+  hits(group: Group): Partial<CgroupHits>
 }
+
+const countsNothing = { usage: () => ({}), now: () => ({}), hits: () => ({}) } as const
 
 const periodUs = 100_000
 /** Version 1 writes "no limit" as the largest page-aligned number. */
@@ -40,10 +64,15 @@ const memory1: ControllerFiles = {
   // Without this file the kernel would let socket buffers grow without bound.
   needs: 'memory.kmem.tcp.limit_in_bytes',
   limit(group, { memoryBytes }) {
+    const withSwap = 'memory.memsw.limit_in_bytes'
+    const hasSwap = group.has(withSwap)
+    // Neither may ever be above the other.
+    const isRaised = hasSwap && memoryBytes > (group.number(withSwap) ?? 0)
+    if (isRaised) group.write(withSwap, `${memoryBytes}`)
     group.write('memory.limit_in_bytes', `${memoryBytes}`)
+    if (hasSwap && !isRaised) group.write(withSwap, `${memoryBytes}`)
+    if (!hasSwap) group.write('memory.swappiness', '0')
     group.write('memory.kmem.tcp.limit_in_bytes', `${Math.max(leastSocketBytes, Math.round(memoryBytes * socketShare))}`)
-    if (group.has('memory.memsw.limit_in_bytes')) group.write('memory.memsw.limit_in_bytes', `${memoryBytes}`)
-    else group.write('memory.swappiness', '0')
   },
   stated(group) {
     const sizes = ['memory.limit_in_bytes', 'memory.memsw.limit_in_bytes'].map((name) => group.number(name))
@@ -51,23 +80,34 @@ const memory1: ControllerFiles = {
     const sockets = group.number('memory.kmem.tcp.limit_in_bytes') ?? unlimited
     return { memoryBytes: bytes > 0 && bytes < unlimited && sockets < unlimited ? bytes : undefined }
   },
-  usage: (group) => ({
-    memoryPeakBytes: group.number('memory.memsw.max_usage_in_bytes') ?? group.number('memory.max_usage_in_bytes'),
-    oomKills: group.keyed('memory.oom_control', 'oom_kill'),
-  }),
+  usage: (group) => ({ memoryPeakBytes: group.number('memory.memsw.max_usage_in_bytes') ?? group.number('memory.max_usage_in_bytes') }),
+  now: (group) => ({ memoryBytes: group.number('memory.memsw.usage_in_bytes') ?? group.number('memory.usage_in_bytes') }),
+  hits: (group) => ({ oomKills: group.keyed('memory.oom_control', 'oom_kill') }),
 }
 
 const memory2: ControllerFiles = {
   needs: 'memory.max',
   limit(group, { memoryBytes }) {
+    if ((group.number('memory.current') ?? 0) > memoryBytes) squeeze(group, memoryBytes)
     group.write('memory.max', `${memoryBytes}`)
     if (group.has('memory.swap.max')) group.write('memory.swap.max', '0')
   },
   stated: (group) => ({ memoryBytes: group.number('memory.max') }),
-  usage: (group) => ({ memoryPeakBytes: group.number('memory.peak'), oomKills: group.keyed('memory.events', 'oom_kill') }),
+  usage: (group) => ({ memoryPeakBytes: group.number('memory.peak') }),
+  now: (group) => ({ memoryBytes: group.number('memory.current') }),
+  hits: (group) => ({ oomKills: group.keyed('memory.events.local', 'oom_kill') ?? group.keyed('memory.events', 'oom_kill') }),
+}
+
+/** A smaller memory.max kills at once what does not fit; memory.high only reclaims, so it tells beforehand. */
+function squeeze(group: Group, memoryBytes: number): void {
+  group.write('memory.high', `${memoryBytes}`)
+  const left = group.number('memory.current') ?? 0
+  group.write('memory.high', 'max')
+  if (left > memoryBytes) throw Object.assign(new Error(`EBUSY: ${left} bytes are in use`), { code: 'EBUSY' })
 }
 
 const cpu1: ControllerFiles = {
+  ...countsNothing,
   needs: 'cpu.cfs_quota_us',
   limit(group, { cpus }) {
     // A new group has the kernel's own period.
@@ -78,41 +118,57 @@ const cpu1: ControllerFiles = {
     const [quota = -1, period = periodUs] = ['cpu.cfs_quota_us', 'cpu.cfs_period_us'].map((name) => group.number(name))
     return { cpus: quota > 0 ? quota / period : undefined }
   },
-  usage: () => ({}),
-}
-
-const cpuacct1: ControllerFiles = {
-  needs: 'cpuacct.usage',
-  limit: () => undefined,
-  stated: () => ({}),
-  usage(group) {
-    const nanoseconds = group.number('cpuacct.usage')
-    return { cpuMs: nanoseconds === undefined ? undefined : nanoseconds / 1e6 }
-  },
 }
 
 const cpu2: ControllerFiles = {
+  ...countsNothing,
   needs: 'cpu.max',
   limit: (group, { cpus }) => group.write('cpu.max', `${Math.round(cpus * periodUs)} ${periodUs}`),
   stated(group) {
     const match = /^(\d+) (\d+)$/.exec(group.read('cpu.max') ?? '')
     return { cpus: match ? Number(match[1]) / Number(match[2]) : undefined }
   },
+}
+
+const limitsNothing = { limit: () => undefined, stated: () => ({}) } as const
+
+const cpuacct1: ControllerFiles = {
+  ...countsNothing,
+  ...limitsNothing,
+  needs: 'cpuacct.usage',
+  usage(group) {
+    const nanoseconds = group.number('cpuacct.usage')
+    return { cpuMs: nanoseconds === undefined ? undefined : nanoseconds / 1e6 }
+  },
+}
+
+/** No controller of version 2: every group there has its processor time counted. */
+const cpuacct2: ControllerFiles = {
+  ...countsNothing,
+  ...limitsNothing,
+  needs: 'cpu.stat',
   usage(group) {
     const microseconds = group.keyed('cpu.stat', 'usage_usec')
     return { cpuMs: microseconds === undefined ? undefined : microseconds / 1e3 }
   },
 }
 
+/** Version 1, and version 2 before Linux 6.11, count a refused fork where it was tried; later it is where the limit is, and `local` says so. */
 const pids: ControllerFiles = {
   needs: 'pids.max',
   limit: (group, { processes }) => group.write('pids.max', `${processes}`),
   stated: (group) => ({ processes: group.number('pids.max') }),
-  usage: (group) => ({ processesPeak: group.number('pids.peak'), processHits: group.keyed('pids.events', 'max') }),
+  usage: (group) => ({ processesPeak: group.number('pids.peak') }),
+  now: (group) => ({ processes: group.number('pids.current') }),
+  hits: (group) => ({ processHits: group.keyed('pids.events', 'max') }),
 }
 
-/** In version 2 CPU time is counted by `cpu` itself. */
+const pids2: ControllerFiles = {
+  ...pids,
+  hits: (group) => ({ processHits: group.keyed('pids.events.local', 'max') ?? group.keyed('pids.events', 'max') }),
+}
+
 export const controllerFiles: Readonly<Record<1 | 2, Readonly<Partial<Record<Controller, ControllerFiles>>>>> = {
-  1: { memory: memory1, cpu: cpu1, cpuacct: cpuacct1, pids },
-  2: { memory: memory2, cpu: cpu2, pids },
+  1: { memory: memory1, cpu: cpu1, cpuacct: cpuacct1, pids, blkio: blkio1 },
+  2: { memory: memory2, cpu: cpu2, cpuacct: cpuacct2, pids: pids2, io: io2 },
 }

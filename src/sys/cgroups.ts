@@ -1,5 +1,5 @@
 /**
- * Limits on memory, processor and processes by cgroups. Where they live is found by looking and trying: each controller belongs to a
+ * Limits on memory, processor, processes and disks by cgroups. Where they live is found by looking and trying: each controller belongs to a
  * hierarchy of version 1 or to the one of version 2, and a group for our cells is sought at this process's own place and, in
  * version 2, upwards from there, because a group with processes in it cannot hand controllers down.
  */
@@ -7,17 +7,19 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Enforcement } from '../contract/driver.js'
-import { type CellCgroup, createCellCgroup, type Hierarchy, removeCellGroups } from './cell-cgroup.js'
+import { findBlockDevices } from './block-devices.js'
+import { type CellCgroup, createCellCgroup, removeCellGroups } from './cell-cgroup.js'
 import { type CgroupTree, Group, kernelTree } from './cgroup-files.js'
-import { type CgroupLimits, controllerFiles } from './cgroup-limits.js'
+import { handedDown, type Hierarchy } from './cgroup-levels.js'
+import { type CgroupLimits, controllerFiles, type StatedLimits } from './cgroup-limits.js'
 import { type CgroupMount, type CgroupTexts, type Controller, parseCgroupMounts } from './cgroup-mounts.js'
 import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
 
-export type CgroupLimit = 'memory' | 'cpus' | 'processes'
+export type CgroupLimit = 'memory' | 'cpus' | 'cpuTime' | 'processes' | 'readRate' | 'writeRate'
 
 export interface Cgroups {
   readonly enforces: Readonly<Record<CgroupLimit, Enforcement>>
-  create(order: CgroupLimits & { readonly id: string }): Promise<CellCgroup>
+  create(order: CgroupLimits & { readonly id: string; readonly writer?: number | undefined }): Promise<CellCgroup>
   /** Removes what owners that died left behind; resolves to how many cells that were. */
   sweep(): Promise<number>
 }
@@ -32,29 +34,41 @@ export interface CgroupsUnavailable {
 export interface CgroupFacts {
   readonly texts?: CgroupTexts
   readonly tree?: CgroupTree
+  /** Disks on which rates are tried: those of /usr, which every template shows. */
+  readonly devices?: readonly string[]
 }
 
 type Found = { readonly controllers: readonly Controller[]; readonly base: string } | { readonly controllers: readonly Controller[]; readonly why: string }
 
-const controllerOf: Readonly<Record<CgroupLimit, Controller>> = { memory: 'memory', cpus: 'cpu', processes: 'pids' }
+/** Any of them serves: disks are held by a controller that has another name in each version. */
+const controllersOf: Readonly<Record<CgroupLimit, readonly Controller[]>> = {
+  memory: ['memory'],
+  cpus: ['cpu'],
+  cpuTime: ['cpuacct'],
+  processes: ['pids'],
+  readRate: ['io', 'blkio'],
+  writeRate: ['io', 'blkio'],
+}
+/** What version 2 is asked for. */
+const unified: readonly Controller[] = ['memory', 'cpu', 'pids', 'io', 'cpuacct']
 const namePrefix = 'glovebox.'
+const trialRate = 2 ** 20
 
 export function detectCgroups(facts: CgroupFacts = {}): Cgroups | CgroupsUnavailable {
   const tree = facts.tree ?? kernelTree
   const mounts = parseCgroupMounts(facts.texts ?? ownTexts())
+  const devices = facts.devices ?? findBlockDevices(['/usr']).devices
   const found = [...findInVersion1(mounts, tree), ...findInVersion2(mounts, tree)]
   const hierarchies = found.flatMap(({ version, place }): Hierarchy[] => ('base' in place ? [{ version, ...place }] : []))
-  const enforces = {
-    memory: enforcementOf(controllerOf.memory, found),
-    cpus: enforcementOf(controllerOf.cpus, found),
-    processes: enforcementOf(controllerOf.processes, found),
-  }
-  const reasons = new Set(Object.values(enforces).flatMap((item) => (item.enforced ? [] : [item.why])))
+  const held = (limit: CgroupLimit): Enforcement => enforcementOf(limit, found)
+  const rates = judgeRates({ held: held('readRate'), hierarchies, tree, devices })
+  const enforces = { memory: held('memory'), cpus: held('cpus'), cpuTime: held('cpuTime'), processes: held('processes'), ...rates }
+  const reasons = new Set([enforces.memory, enforces.cpus, enforces.processes].flatMap((item) => (item.enforced ? [] : [item.why])))
   if (Object.values(enforces).every((item) => !item.enforced)) return { unavailable: [...reasons].join('; '), enforces }
   const ownPrefix = cellName('')
   return {
     enforces,
-    create: ({ id, ...limits }) => createCellCgroup({ hierarchies, tree, name: `${ownPrefix}${id}`, limits }),
+    create: ({ id, writer, ...limits }) => createCellCgroup({ hierarchies, tree, name: `${ownPrefix}${id}`, limits, writer }),
     sweep: () => sweepMounts(mounts, tree),
   }
 }
@@ -72,11 +86,55 @@ interface Finding {
   readonly place: Found
 }
 
-function enforcementOf(controller: Controller, found: readonly Finding[]): Enforcement {
-  const finding = found.find(({ place }) => place.controllers.includes(controller))
-  if (finding === undefined) return { enforced: false, why: `this kernel offers no ${controller} cgroup` }
+function enforcementOf(limit: CgroupLimit, found: readonly Finding[]): Enforcement {
+  const findings = found.flatMap((finding) => {
+    const controller = controllersOf[limit].find((name) => finding.place.controllers.includes(name))
+    return controller === undefined ? [] : [{ ...finding, controller }]
+  })
+  const finding = findings.find(({ place }) => 'base' in place) ?? findings[0]
+  if (finding === undefined) return { enforced: false, why: `this kernel offers no ${controllersOf[limit].join(' or ')} cgroup` }
   if ('why' in finding.place) return { enforced: false, why: finding.place.why }
-  return { enforced: true, by: `cgroup v${finding.version} ${controller} at ${finding.place.base}` }
+  const what = limit === 'cpuTime' ? `the run's group of cgroup v${finding.version}, read by the engine,` : `cgroup v${finding.version} ${finding.controller}`
+  return { enforced: true, by: `${what} at ${finding.place.base}` }
+}
+
+interface RateFacts {
+  readonly held: Enforcement
+  readonly hierarchies: readonly Hierarchy[]
+  readonly tree: CgroupTree
+  readonly devices: readonly string[]
+}
+
+/** The files alone say little: a rate is set on a group that nobody is in, and read back. */
+function judgeRates({ held, hierarchies, tree, devices }: RateFacts): Pick<Cgroups['enforces'], 'readRate' | 'writeRate'> {
+  const both = (why: string) => ({ readRate: { enforced: false, why }, writeRate: { enforced: false, why } }) as const
+  if (!held.enforced) return both(held.why)
+  if (devices.length === 0) return both('/usr lies on a file system without a block device of its own')
+  const hierarchy = hierarchies.find(({ controllers }) => controllers.includes('io') || controllers.includes('blkio'))
+  const stated = hierarchy && statedRates(hierarchy, tree, devices)
+  if (stated?.readBytesPerSecond !== trialRate) return both(`the kernel takes no rate for the disk ${devices.join(', ')}`)
+  const by = `${held.by}, for the disks of what the cell shows`
+  const unwritten = 'cgroup v1 does not count what the kernel writes to a disk from memory later'
+  const counted = hierarchy?.controllers.includes('memory')
+    ? undefined
+    : 'without its memory controller cgroup v2 does not know whose memory is written to a disk later'
+  const why = hierarchy?.version === 1 ? unwritten : stated.writeBytesPerSecond === trialRate ? counted : 'the kernel takes no rate for writing'
+  return { readRate: { enforced: true, by }, writeRate: why === undefined ? { enforced: true, by } : { enforced: false, why } }
+}
+
+function statedRates({ version, base, controllers }: Hierarchy, tree: CgroupTree, devices: readonly string[]): Partial<StatedLimits> | undefined {
+  const trial = new Group(base, tree).below(cellName(`trial${randomUUID().slice(0, 8)}`))
+  const files = controllers.flatMap((name) => (name === 'io' || name === 'blkio' ? (controllerFiles[version][name] ?? []) : []))[0]
+  const rates = { devices, readBytesPerSecond: trialRate, writeBytesPerSecond: trialRate }
+  try {
+    trial.make()
+    files?.limit(trial, { memoryBytes: 0, cpus: 0, processes: 0, rates })
+    return files?.stated(trial, { memoryBytes: 0, cpus: 0, processes: 0, rates })
+  } catch {
+    return undefined
+  } finally {
+    trial.tryRemove()
+  }
 }
 
 function findInVersion1(mounts: readonly CgroupMount[], tree: CgroupTree): Finding[] {
@@ -90,14 +148,14 @@ function findInVersion1(mounts: readonly CgroupMount[], tree: CgroupTree): Findi
 function findInVersion2(mounts: readonly CgroupMount[], tree: CgroupTree): Finding[] {
   const mount = mounts.find(({ version }) => version === 2)
   if (mount === undefined) return []
-  const wanted = Object.values(controllerOf).filter((name) => !isBoundToVersion1(name, mounts))
+  const wanted = unified.filter((name) => !isBoundToVersion1(name, mounts))
   const offered = (folder: string): Controller[] => offeredBy(new Group(folder, tree), wanted)
   // Where most is offered; of those the nearest, so that what bounds this process bounds its cells too.
   const places = upwards(mount.own, mount.mountPoint).toSorted((one, other) => offered(other).length - offered(one).length)
   const refusals: string[] = []
   for (const folder of places) {
     const controllers = offered(folder)
-    const why = controllers.length === 0 ? `${folder} is given no controller` : tryDelegation(new Group(folder, tree), controllers, tree)
+    const why = handedDown(controllers).length === 0 ? `${folder} is given no controller` : tryDelegation(new Group(folder, tree), controllers, tree)
     if (why !== undefined) refusals.push(why)
     else return [{ version: 2, place: { controllers, base: folder } }, ...lackingAt(folder, wanted, controllers)]
   }
@@ -106,7 +164,7 @@ function findInVersion2(mounts: readonly CgroupMount[], tree: CgroupTree): Findi
 
 function offeredBy(group: Group, wanted: readonly Controller[]): Controller[] {
   const words = group.read('cgroup.controllers')?.split(' ') ?? []
-  return wanted.filter((name) => words.includes(name))
+  return wanted.filter((name) => words.includes(name) || name === 'cpuacct')
 }
 
 function upwards(folder: string, top: string): string[] {
@@ -119,7 +177,8 @@ function lackingAt(folder: string, wanted: readonly Controller[], given: readonl
 }
 
 function isBoundToVersion1(controller: Controller, mounts: readonly CgroupMount[]): boolean {
-  return mounts.some((mount) => mount.version === 1 && mount.controllers.includes(controller))
+  const name = controller === 'io' ? 'blkio' : controller
+  return mounts.some((mount) => mount.version === 1 && mount.controllers.includes(name))
 }
 
 /** Why no cells can be made in this group of version 2; undefined when they can. */
@@ -138,7 +197,7 @@ function tryDelegation(group: Group, controllers: readonly Controller[], tree: C
 function handDown(group: Group, controllers: readonly Controller[]): boolean {
   const handed = group.read('cgroup.subtree_control')?.split(' ') ?? []
   try {
-    for (const name of controllers) if (!handed.includes(name)) group.write('cgroup.subtree_control', `+${name}`)
+    for (const word of handedDown(controllers)) if (!handed.includes(word.slice(1))) group.write('cgroup.subtree_control', word)
     return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EBUSY') return false

@@ -24,6 +24,8 @@ export interface HostFacts {
   /** What says that we are in a container, if anything. */
   readonly container: string | undefined
   readonly memoryBytes: number
+  /** The most descriptors that a process started from here may have: the hard limit of our own. */
+  readonly openFiles: number
 }
 
 const natives: readonly NativeName[] = ['launcher', 'warden']
@@ -45,6 +47,7 @@ export async function readHostFacts(): Promise<HostFacts> {
     },
     container: findContainer(),
     memoryBytes: Number(/^MemTotal:\s*(\d+) kB/m.exec(read('/proc/meminfo') ?? '')?.[1] ?? 0) * 1024,
+    openFiles: Number(/^Max open files\s+\S+\s+(\d+)/m.exec(read('/proc/self/limits') ?? '')?.[1] ?? 1024),
   }
 }
 

@@ -98,27 +98,43 @@ function lastLine(said: string): string {
   return said.trim().split('\n').at(-1) ?? ''
 }
 
+/** The least with which a cell opens and runs a shell with a child; the rest of a limit is the guest's. */
+export const leastLimits = { memory: 4 * 2 ** 20, disk: 64 * 2 ** 10, inodes: 16, openFiles: 16, processes: 1 } as const
+
 /** What holds each limit. Cgroups are handed in: what they enforce, or why there are none. */
 export function judgeLimits(facts: HostFacts, cgroups: Cgroups['enforces'] | string): Probe['limits'] {
-  const { memory, cpus, processes } = typeof cgroups === 'string' ? noCgroups(cgroups) : cgroups
-  const notYet = { enforced: false, why: 'nothing here counts it for a run' } as const
+  const limits = limitsHere(facts, cgroups)
+  const withLeast = (name: keyof typeof leastLimits) => (limits[name].enforced ? { ...limits[name], min: leastLimits[name] } : limits[name])
+  return {
+    ...limits,
+    memory: withLeast('memory'),
+    disk: withLeast('disk'),
+    inodes: withLeast('inodes'),
+    openFiles: withLeast('openFiles'),
+    processes: withLeast('processes'),
+  }
+}
+
+function limitsHere(facts: HostFacts, cgroups: Cgroups['enforces'] | string): Probe['limits'] {
+  const { memory, cpus, cpuTime, processes, readRate, writeRate } = typeof cgroups === 'string' ? noCgroups(cgroups) : cgroups
   return {
     memory,
     cpus,
-    cpuTime: notYet,
+    cpuTime,
     disk: { enforced: true, by: 'a tmpfs of that size, shared by all that is writable', max: Math.floor(facts.memoryBytes / 2) },
     inodes: { enforced: true, by: 'the inode count of that tmpfs' },
     fileSize: { enforced: true, by: 'RLIMIT_FSIZE of each process' },
-    openFiles: { enforced: true, by: 'RLIMIT_NOFILE of each process', max: 4096 },
+    // Nothing in a cell may raise what this process was started with.
+    openFiles: { enforced: true, by: 'RLIMIT_NOFILE of each process', max: facts.openFiles },
     processes: processes.enforced ? processes : judgeProcesses(facts),
-    readRate: notYet,
-    writeRate: notYet,
+    readRate,
+    writeRate,
   }
 }
 
 function noCgroups(why: string): Cgroups['enforces'] {
   const none = { enforced: false, why } as const
-  return { memory: none, cpus: none, processes: none }
+  return { memory: none, cpus: none, cpuTime: none, processes: none, readRate: none, writeRate: none }
 }
 
 /** Before Linux 5.14 the kernel counted a user's processes over all user namespaces: with ids of the cell's own that is the same, otherwise not. */

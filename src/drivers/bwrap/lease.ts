@@ -1,15 +1,18 @@
 import type { CellSpec } from '../../contract/driver.js'
 import { createCellRecords } from '../../sys/cell-records.js'
 import type { CellCgroup } from '../../sys/cell-cgroup.js'
-import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
+import type { CgroupLimit, Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { argumentsOf, findProcesses, killProcess } from '../../sys/processes.js'
 import { createUidRanges, processesIn } from '../../sys/uid-ranges.js'
-import { type CellIds, cellVariable } from './arguments.js'
+import { type CellIds, cellVariable, wardenId } from './arguments.js'
+import { cgroupLimits } from './cell-limits.js'
 
 /** What a cell has of the host's for as long as it lives. It is on record, so that it is found again whatever happens to its owner. */
 export interface Lease {
   readonly ids: CellIds
   readonly cgroup: CellCgroup | undefined
+  /** The limits that cgroups hold on this machine. */
+  readonly holds: readonly CgroupLimit[]
   /** Host pids that are the cell's. */
   readonly remains: () => readonly number[]
   /** When no process of the cell is left. */
@@ -31,19 +34,25 @@ type IdLease = Pick<Lease, 'ids' | 'remains'> & { readonly release: () => void }
 export async function createLessor({ hasRanges, cgroups }: LessorOptions): Promise<Lessor> {
   const leaseIds = hasRanges ? rangeLessor() : singleIdLessor()
   const groups = 'unavailable' in cgroups ? undefined : cgroups
+  const holds = groups === undefined ? [] : limitsHeldBy(groups)
   await groups?.sweep()
   return {
-    async lease({ id, limits: { memoryBytes, cpus, processes } }) {
-      const ids = leaseIds(id)
+    async lease(spec) {
+      const ids = leaseIds(spec.id)
       try {
-        const cgroup = await groups?.create({ id, memoryBytes, cpus, processes })
-        return { ids: ids.ids, cgroup, remains: ids.remains, release: () => release(ids, cgroup) }
+        const writer = ids.ids.kind === 'range' ? ids.ids.base + wardenId : undefined
+        const cgroup = await groups?.create({ id: spec.id, writer, ...cgroupLimits(spec, spec.limits) })
+        return { ids: ids.ids, cgroup, holds, remains: ids.remains, release: () => release(ids, cgroup) }
       } catch (error) {
         ids.release()
         throw error
       }
     },
   }
+}
+
+function limitsHeldBy({ enforces }: Cgroups): CgroupLimit[] {
+  return (Object.keys(enforces) as CgroupLimit[]).filter((name) => enforces[name].enforced)
 }
 
 async function release(ids: IdLease, cgroup: CellCgroup | undefined): Promise<void> {

@@ -1,5 +1,5 @@
-import { connectWarden, type Warden } from '../../../src/channel/index.js'
-import type { Cell, CellSpec, Driver, TemplateRoot } from '../../../src/contract/driver.js'
+import { connectWarden, type Warden, type WardenExit } from '../../../src/channel/index.js'
+import type { Cell, CellSpec, Driver, RunCounts, RunLimits, TemplateRoot } from '../../../src/contract/driver.js'
 import { defaultLimits, type Limits } from '../../../src/contract/limits.js'
 import type { UserName } from '../../../src/contract/spec.js'
 import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
@@ -12,6 +12,14 @@ export interface Guest extends AsyncDisposable {
   readonly warden: Warden
   /** Runs a shell script in the cell; answers what it printed on both streams. */
   sh(script: string, user?: UserName): Promise<string>
+  /** The same, as a run that is held to limits of its own, and what it used. */
+  run(script: string, limits?: Partial<RunLimits>): Promise<GuestRun>
+}
+
+export interface GuestRun {
+  readonly said: string
+  readonly exit: WardenExit
+  readonly counts: RunCounts
 }
 
 export interface GuestOptions {
@@ -34,7 +42,8 @@ export async function openGuest(options: GuestOptions = {}): Promise<Guest> {
   return {
     cell,
     warden,
-    sh: (script, user = 'user') => runScript({ cell, warden, spec, script, user }),
+    sh: async (script, user = 'user') => (await runScript({ cell, warden, spec, script, user, limits: {} })).said,
+    run: (script, limits = {}) => runScript({ cell, warden, spec, script, user: 'user', limits }),
     [Symbol.asyncDispose]: async () => {
       warden.close()
       await cell.close()
@@ -48,12 +57,14 @@ interface ScriptRun {
   readonly spec: CellSpec
   readonly script: string
   readonly user: UserName
+  readonly limits: Partial<RunLimits>
 }
 
-async function runScript({ cell, warden, spec, script, user }: ScriptRun): Promise<string> {
+async function runScript({ cell, warden, spec, script, user, limits }: ScriptRun): Promise<GuestRun> {
   const guest = cell.users.find(({ name }) => name === user)
   if (!guest) throw new Error(`this cell has no ${user}`)
   const { uid, gid, capabilities } = guest
+  const run = cell.beginRun({ memoryBytes: undefined, processes: undefined, ...limits })
   const result = await warden.start({
     argv: ['/bin/sh', '-c', `exec 2>&1\n${script}`],
     env: spec.root.env,
@@ -63,10 +74,13 @@ async function runScript({ cell, warden, spec, script, user }: ScriptRun): Promi
     capabilities,
     rlimits: [],
     stdin: false,
+    ...(run.group === undefined ? {} : { group: run.group }),
   })
   if (!result.started) throw new Error(`${result.text}: errno ${result.errno}`)
   const chunks: Uint8Array[] = []
   for await (const { bytes } of result.process.output) chunks.push(bytes)
-  await result.process.exited
-  return Buffer.concat(chunks).toString('utf8')
+  const exit = await result.process.exited
+  const counts = run.usage()
+  await run.close()
+  return { said: Buffer.concat(chunks).toString('utf8'), exit, counts }
 }
