@@ -1,13 +1,24 @@
 /** The one place that knows every room: puts drivers, templates and the engine together, and owns the default platform. */
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { arch, availableParallelism, release } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
 import type { Driver } from './contract/driver.js'
+import { SandboxError } from './contract/errors.js'
 import type { Platform } from './contract/platform.js'
+import { type Policy, type PolicyInput, type PresetName, presetNames } from './contract/policy.js'
 import { createBwrapDriver } from './drivers/bwrap/driver.js'
 import { createFakeDriver } from './drivers/fake/driver.js'
-import { Engine, type EngineBounds } from './engine/engine.js'
+import { Engine, type EngineBounds, type EngineOptions } from './engine/engine.js'
+import { mergePolicies, parsePolicy, parsePolicyText } from './policy/policy-file.js'
+import { signReceipt } from './receipt/index.js'
 import { Sandbox as AnySandbox } from './sandbox/index.js'
+import { resolveMounts } from './sys/mount-source.js'
 import { cachePlace } from './sys/places.js'
+import { readPolicyText } from './sys/policy-text.js'
+import { loadReceiptKey, type ReceiptKey } from './sys/receipt-key.js'
 import { createSeccompCompiler, type SeccompCompiler } from './sys/seccomp.js'
+import { readSeccompSource } from './sys/seccomp-source.js'
+import { createCommandResolver } from './templates/commands.js'
 import { createHostTemplates } from './templates/host.js'
 
 export interface PlatformSettings {
@@ -15,28 +26,108 @@ export interface PlatformSettings {
   readonly drivers?: readonly Driver[]
   /** Where what can be built again is kept, instead of the usual place. */
   readonly cacheDir?: string
+  /** What no sandbox of this platform may exceed, and what it gets where it says nothing. */
+  readonly policy?: PresetName | PolicyInput
   readonly bounds?: Partial<EngineBounds>
 }
 
 /** A platform on this machine. Nothing is touched before it is used; whoever creates it disposes of it. */
 export function createPlatform(settings: PlatformSettings = {}): Platform {
-  const { cacheDir, bounds } = settings
-  let compiler: SeccompCompiler | undefined
-  return new Engine({
-    drivers: settings.drivers ?? builtInDrivers(),
-    templates: createHostTemplates(cacheDir === undefined ? {} : { cache: join(cacheDir, 'templates') }),
-    filter: async () => {
-      compiler ??= createSeccompCompiler({ cacheDir: cacheDir ?? cachePlace() })
-      return compiler.compileDefault()
-    },
+  return new Engine(engineOptions(settings))
+}
+
+/** The same without looking at what the kernel says of its cells, so that the price of looking can be measured. Never for anything else. */
+export function createUninspectedPlatform(settings: PlatformSettings = {}): Platform {
+  return new Engine({ ...engineOptions(settings), inspect: false })
+}
+
+/** Everything an engine is put together from. */
+export function engineOptions({ drivers, cacheDir, policy, bounds }: PlatformSettings): EngineOptions {
+  const templates = cacheDir === undefined ? {} : { cache: join(cacheDir, 'templates') }
+  const operator = operatorPolicy(policy)
+  return {
+    drivers: drivers ?? builtInDrivers(),
+    templates: createHostTemplates(templates),
+    commands: createCommandResolver(templates),
+    mounts: resolveMounts,
+    filter: filterSource(cacheDir),
+    signer: receiptSigner(),
+    machine: thisMachine,
+    ...(operator && { policy: operator }),
     ...(bounds && { bounds }),
-  })
+  }
+}
+
+/** Whoever sets the environment is the operator, also of a program that makes its platform itself: both policies hold. */
+function operatorPolicy(given: PlatformSettings['policy']): Policy | undefined {
+  const own = given === undefined ? undefined : parsePolicy(given, 'platform')
+  const named = process.env.GLOVEBOX_POLICY
+  if (named === undefined) return own
+  try {
+    const operator = parsePolicy(readPolicy(named), 'operator')
+    return own === undefined ? operator : mergePolicies(operator, own)
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error
+    throw new SandboxError(error.code, `GLOVEBOX_POLICY: ${error.message}`, { ...(error.hint !== undefined && { hint: error.hint }), cause: error })
+  }
+}
+
+/** A policy as people name it: a preset, or the path of a file, in which the path of a profile is relative to the file. */
+export function readPolicy(nameOrPath: string): PresetName | PolicyInput {
+  if (nameOrPath === '') throw new SandboxError('invalid', `is empty; name a file, or one of ${presetNames.join(', ')}`)
+  const preset = presetNames.find((name) => name === nameOrPath)
+  if (preset !== undefined) return preset
+  const document = parsePolicyText(readPolicyText(nameOrPath), nameOrPath)
+  const { defaults } = document
+  if (typeof defaults?.seccomp !== 'string') return document
+  return { ...document, defaults: { ...defaults, seccomp: resolve(dirname(nameOrPath), defaults.seccomp) } }
 }
 
 /** Each builds its cells with what only Linux has. */
 function builtInDrivers(): readonly Driver[] {
   return process.platform === 'linux' ? [createBwrapDriver(), createFakeDriver()] : []
 }
+
+/** A compiler that is made when the first cell needs a filter. */
+function filterSource(cacheDir: string | undefined): EngineOptions['filter'] {
+  let compiler: SeccompCompiler | undefined
+  return async (profile, guest) => {
+    compiler ??= createSeccompCompiler({ cacheDir: cacheDir ?? cachePlace() })
+    return profile === undefined ? compiler.compileDefault(guest) : compiler.compile(await readSeccompSource(profile), guest)
+  }
+}
+
+/** The key is made or read when the first receipt is signed. */
+function receiptSigner(): EngineOptions['signer'] {
+  let key: Promise<ReceiptKey> | undefined
+  return {
+    sign: async (unsigned) => {
+      key ??= loadReceiptKey()
+      key.catch(() => {
+        key = undefined
+      })
+      return signReceipt(unsigned, (await key).privateKey)
+    },
+  }
+}
+
+/** Asked only when a receipt needs it. */
+const thisMachine: EngineOptions['machine'] = {
+  get version() {
+    return readVersion()
+  },
+  kernel: release(),
+  arch: arch(),
+  processors: availableParallelism(),
+}
+
+function readVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  return (manifest as { readonly version: string }).version
+}
+
+/** Who signs receipts on this machine. */
+export { findReceiptKey, loadReceiptKey } from './sys/receipt-key.js'
 
 /** One for the whole process, made when it is first asked for. It holds nothing that keeps the process alive and listens to no signal of it. */
 const shared: { platform?: Platform } = {}

@@ -1,11 +1,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 export { createPlatform, type PlatformSettings, Sandbox } from './compose.js'
-export type { Cell, CellChannel, CellSpec, Driver, Probe } from './contract/driver.js'
+export type { Cell, CellChannel, CellRun, CellSpec, CellUsage, CommandRules, Driver, PostureSubject, Probe } from './contract/driver.js'
 export { type ErrorCode, SandboxError } from './contract/errors.js'
 export type { LimitName, Limits, LimitsInput } from './contract/limits.js'
-export type { Platform, PlatformProcess, SandboxFilter, SandboxInfo } from './contract/platform.js'
-export type { Command, Ending, Outcome, OutputEvent, SignalName, Usage } from './contract/run.js'
-export type { Spec, SpecInput, Tier, UserName } from './contract/spec.js'
+export type { Platform, PlatformProcess, SandboxFilter, SandboxInfo, SandboxUsage } from './contract/platform.js'
+export type { Policy, PolicyInput } from './contract/policy.js'
+export type { Expectation, Observation, Posture } from './contract/posture.js'
+export type { Receipt } from './contract/receipt.js'
+export type { Command, Ending, LimitHits, Outcome, OutputEvent, SignalName, Usage } from './contract/run.js'
+export type { Mount, RootMode, Spec, SpecInput, Tier, UserName } from './contract/spec.js'
 export type {
   CreateOptions,
   ExitEvent,

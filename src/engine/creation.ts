@@ -1,22 +1,27 @@
 import { SandboxError } from '../contract/errors.js'
 import type { Spec } from '../contract/spec.js'
+import type { PlannedSandbox } from '../policy/apply.js'
 
 /** A sandbox that is being made. Whoever holds it can call it off; it then leaves nothing. */
 export class Creation {
-  readonly spec: Spec
+  readonly planned: PlannedSandbox
   readonly #controller = new AbortController()
   readonly #caller: AbortSignal | undefined
   readonly #onAbort = (): void => this.abort(this.#caller?.reason)
   readonly #finished: Promise<void>
   #finish!: () => void
 
-  constructor(spec: Spec, caller: AbortSignal | undefined) {
-    this.spec = spec
+  constructor(planned: PlannedSandbox, caller: AbortSignal | undefined) {
+    this.planned = planned
     this.#caller = caller
     this.#finished = new Promise((resolve) => {
       this.#finish = resolve
     })
     caller?.addEventListener('abort', this.#onAbort, { once: true })
+  }
+
+  get spec(): Spec {
+    return this.planned.spec
   }
 
   get signal(): AbortSignal {

@@ -1,19 +1,20 @@
 import { randomInt } from 'node:crypto'
-import type { Driver, Probe, TemplateRoot } from '../contract/driver.js'
 import { checkCallOptions } from '../contract/call-options.js'
+import type { Probe } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { LimitsInput } from '../contract/limits.js'
 import type { CallOptions, Platform, PlatformProcess, SandboxFilter, SandboxInfo, SandboxUsage } from '../contract/platform.js'
-import type { Receipt } from '../contract/receipt.js'
+import type { Policy } from '../contract/policy.js'
+import type { Receipt, UnsignedReceipt } from '../contract/receipt.js'
 import type { RunRequest } from '../contract/run.js'
 import type { SpecInput } from '../contract/spec.js'
-import { candidates, chooseDriver } from '../policy/choose.js'
-import { matchesFilter, parseFilter, parseId, parseSpec } from '../policy/spec.js'
-import { storageRefusal } from '../policy/storage.js'
+import { planSandbox } from '../policy/apply.js'
+import { matchesFilter, parseFilter, parseId } from '../policy/spec.js'
 import { Creation } from './creation.js'
 import { Deadline } from './deadline.js'
-import { LiveSandbox } from './live-sandbox.js'
-import { openCell } from './open-cell.js'
+import { Filters, type FilterSource } from './filters.js'
+import { LiveSandbox, type SandboxMaking } from './live-sandbox.js'
+import { makeCell, type Makers, prepareCell, type Tools } from './making.js'
 import { Probes } from './probes.js'
 
 export interface EngineBounds {
@@ -25,11 +26,13 @@ export interface EngineBounds {
   readonly answerMs: number
 }
 
-export interface EngineOptions {
-  readonly drivers: readonly Driver[]
-  readonly templates: { resolve(name: string): Promise<TemplateRoot> }
-  /** The compiled seccomp filter for guests; asked for when a driver that filters opens its first cell. */
-  readonly filter: () => Promise<Uint8Array>
+export interface EngineOptions extends Makers {
+  /** The compiled seccomp filter for guests; asked for when a driver that filters opens a cell. */
+  readonly filter: FilterSource
+  readonly signer: { sign(unsigned: UnsignedReceipt): Promise<Receipt> }
+  readonly machine: SandboxMaking['machine']
+  /** The operator's, which holds whatever a spec brings. */
+  readonly policy?: Policy
   readonly bounds?: Partial<EngineBounds>
 }
 
@@ -44,26 +47,27 @@ export class Engine implements Platform {
   readonly #options: EngineOptions
   readonly #bounds: EngineBounds
   readonly #probes = new Probes()
+  readonly #tools: Tools
   readonly #creations = new Set<Creation>()
   readonly #sandboxes = new Map<string, LiveSandbox>()
   /** Why the latest ones are gone, so that a late call is told more than that there is nothing. */
   readonly #gone = new Map<string, SandboxError>()
-  #filter: Promise<Uint8Array> | undefined
   #isDisposed = false
 
   constructor(options: EngineOptions) {
     this.#options = options
     this.#bounds = { ...defaultBounds, ...options.bounds }
+    this.#tools = { makers: options, filters: new Filters(options.filter), probes: this.#probes }
   }
 
   async create(input: SpecInput, options: CallOptions = {}): Promise<SandboxInfo> {
     const { signal } = checkCallOptions(options)
     signal?.throwIfAborted()
     if (this.#isDisposed) throw new SandboxError('closed', 'this platform was closed')
-    const spec = parseSpec(input)
+    const planned = planSandbox(input, this.#options.policy)
     const count = this.#creations.size + this.#sandboxes.size
     if (count >= this.#bounds.maxSandboxes) throw new SandboxError('busy', `there are ${count} sandboxes; no more are allowed at once`)
-    const creation = new Creation(spec, signal)
+    const creation = new Creation(planned, signal)
     this.#creations.add(creation)
     try {
       return (await this.#make(creation)).info
@@ -95,19 +99,22 @@ export class Engine implements Platform {
     return sandbox.start(request, signal)
   }
 
-  async limit(id: string, _limits: LimitsInput): Promise<SandboxInfo> {
-    await this.#find(id)
-    throw new SandboxError('unsupported', 'limits cannot be changed yet')
+  async limit(id: string, limits: LimitsInput, options: CallOptions = {}): Promise<SandboxInfo> {
+    checkCallOptions(options).signal?.throwIfAborted()
+    return (await this.#find(id)).limit(limits)
   }
 
-  async usage(id: string): Promise<SandboxUsage> {
-    await this.#find(id)
-    throw new SandboxError('unsupported', 'usage cannot be told yet')
+  async usage(id: string, options: CallOptions = {}): Promise<SandboxUsage> {
+    checkCallOptions(options).signal?.throwIfAborted()
+    return (await this.#find(id)).usage()
   }
 
-  async receipt(id: string): Promise<Receipt> {
-    await this.#find(id)
-    throw new SandboxError('unsupported', 'there are no receipts yet')
+  async receipt(id: string, options: CallOptions = {}): Promise<Receipt> {
+    const { signal } = checkCallOptions(options)
+    signal?.throwIfAborted()
+    const unsigned = await (await this.#find(id)).receipt()
+    signal?.throwIfAborted()
+    return this.#options.signer.sign(unsigned)
   }
 
   async close(id: string): Promise<void> {
@@ -138,30 +145,31 @@ export class Engine implements Platform {
   }
 
   async #make(creation: Creation): Promise<LiveSandbox> {
-    const { spec, signal } = creation
-    const drivers = candidates(spec, this.#options.drivers)
-    const choice = chooseDriver(spec, await this.#probes.known(drivers))
-    const driver = drivers.find((each) => each.name === choice.probe.driver)
-    if (!driver) throw new SandboxError('internal', `driver ${choice.probe.driver} answers under another name`)
-    const [root, filter] = await Promise.all([
-      this.#options.templates.resolve(spec.template),
-      choice.probe.filtersSyscalls ? this.#compiledFilter() : undefined,
-    ]).catch((error: unknown) => {
-      throw storageRefusal(error)
-    })
-    signal.throwIfAborted()
-
+    const { planned, signal } = creation
     const id = this.#newId()
-    const limited = { ...spec, limits: choice.limits }
-    const open = await this.#withPatience(creation, openCell({ driver, spec: { id, root, limits: choice.limits, rootMode: spec.root, mounts: [], commands: undefined }, filter, signal }))
+    const preparation = await prepareCell({ id, planned, signal }, this.#tools)
+    signal.throwIfAborted()
+    const made = await this.#withPatience(creation, makeCell(preparation, this.#tools, signal))
+    const { spec, choice, cell } = preparation
+    const { clamped, policy } = planned
+    const now = Date.now()
     const sandbox = new LiveSandbox({
-      id,
-      spec: limited,
-      probe: choice.probe,
-      root,
-      unenforced: choice.unenforced,
-      open,
+      info: {
+        id,
+        state: 'running',
+        spec,
+        driver: made.probe.driver,
+        tier: made.probe.tier,
+        createdAt: new Date(now).toISOString(),
+        expiresAt: new Date(now + spec.lifetimeMs).toISOString(),
+        unenforced: choice.unenforced,
+        clamped,
+      },
+      ...made,
+      root: cell.root,
+      policy,
       bounds: this.#bounds,
+      machine: this.#options.machine,
       onGone: (why) => this.#forget(id, why),
     })
     this.#sandboxes.set(id, sandbox)
@@ -195,15 +203,6 @@ export class Engine implements Platform {
       if (this.#gone.size <= mostRemembered) break
       this.#gone.delete(oldest)
     }
-  }
-
-  /** Kept once it is there; asked for again when it could not be had. */
-  #compiledFilter(): Promise<Uint8Array> {
-    this.#filter ??= this.#options.filter().catch((error: unknown) => {
-      this.#filter = undefined
-      throw error
-    })
-    return this.#filter
   }
 
   #newId(): string {

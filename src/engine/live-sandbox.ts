@@ -1,55 +1,57 @@
-import type { StartResult } from '../channel/index.js'
 import type { GuestUser, Probe, TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
-import type { PlatformProcess, SandboxInfo } from '../contract/platform.js'
-import type { Spec, UserName } from '../contract/spec.js'
-import { userRefusal } from '../policy/choose.js'
-import { planRun, type RunPlan } from '../policy/run.js'
+import type { PlatformProcess, SandboxInfo, SandboxUsage } from '../contract/platform.js'
+import type { Policy } from '../contract/policy.js'
+import type { UnsignedReceipt } from '../contract/receipt.js'
+import type { UserName } from '../contract/spec.js'
+import { checkLimits, checkRun } from '../policy/apply.js'
+import { lackingLimits, userRefusal } from '../policy/choose.js'
+import { planRun } from '../policy/run.js'
+import { changeLimits } from '../policy/spec.js'
+import { buildReceipt, type ProgramLook, type ReceiptFacts } from '../receipt/index.js'
 import { Deadline } from './deadline.js'
+import type { Inspector } from './inspector.js'
+import { Ledger } from './ledger.js'
 import { brokenCell, type OpenCell } from './open-cell.js'
-import { RunningProgram } from './running-program.js'
-import { notStarted, startError } from './start-failure.js'
-import { startRequest } from './start-request.js'
-import { UnstartedProgram } from './unstarted-program.js'
+import { startProgram } from './program-starter.js'
 
 export interface SandboxMaking {
-  readonly id: string
-  readonly spec: Spec
+  readonly info: SandboxInfo
   readonly probe: Probe
   readonly root: TemplateRoot
-  readonly unenforced: SandboxInfo['unenforced']
   readonly open: OpenCell
+  /** Undefined where nobody looks. */
+  readonly inspector: Inspector | undefined
+  /** All that holds its limits, runs and mounts. */
+  readonly policy: Policy
   readonly bounds: { readonly maxRuns: number; readonly answerMs: number }
+  readonly machine: ReceiptFacts['machine'] & { readonly processors: number }
   /** Called once, when nothing of the sandbox is left. */
   onGone(why: SandboxError): void
 }
 
 /** One sandbox from the moment its warden answered until nothing of it is left. */
 export class LiveSandbox {
-  readonly info: SandboxInfo
   readonly #making: SandboxMaking
   readonly #expiry: Deadline
+  readonly #ledger = new Ledger()
+  #info: SandboxInfo
   #openRuns = 0
-  /** Why it is over, once it is: closed, expired or broken. */
+  /** Changes of limits follow each other: each starts from what the one before left. */
+  #changing: Promise<unknown> = Promise.resolve()
+  /** Why it is over, once it is: closed, expired, broken or not as demanded. */
   #over: Promise<SandboxError> | undefined
   #shutting: Promise<void> | undefined
 
   constructor(making: SandboxMaking) {
-    const { id, spec, probe, unenforced, open } = making
-    const now = Date.now()
     this.#making = making
-    this.info = {
-      id,
-      state: 'running',
-      spec,
-      driver: probe.driver,
-      tier: probe.tier,
-      createdAt: new Date(now).toISOString(),
-      expiresAt: new Date(now + spec.lifetimeMs).toISOString(),
-      unenforced,
-    }
-    this.#expiry = new Deadline(spec.lifetimeMs, () => this.#expire())
-    void open.warden.ended.then((error) => this.failure(error ?? new Error('the channel was closed')))
+    this.#info = making.info
+    this.#expiry = new Deadline(making.info.spec.lifetimeMs, () => this.#expire())
+    void making.open.warden.ended.then((error) => this.failure(error ?? new Error('the channel was closed')))
+  }
+
+  get info(): SandboxInfo {
+    return this.#info
   }
 
   /** Why nothing can be started in it any more; undefined while it runs. */
@@ -65,19 +67,20 @@ export class LiveSandbox {
 
   /** Why the channel is over: what ended the sandbox, or, when nothing did, the cell itself. */
   failure(cause: unknown): Promise<SandboxError> {
-    this.#over ??= this.#breakDown(cause)
+    this.#over ??= this.#breakDown((cell) => brokenCell(this.info.id, cell, cause))
     return this.#over
   }
 
   async start(request: unknown, signal: AbortSignal | undefined): Promise<PlatformProcess> {
     const plan = planRun(request, this.info.spec)
+    checkRun(plan, this.#making.policy)
     const user = this.#findUser(plan.user)
     if (this.#openRuns >= this.#making.bounds.maxRuns) {
       throw new SandboxError('busy', `sandbox ${this.info.id} has ${this.#openRuns} programs running; no more are allowed at once`)
     }
     this.#openRuns += 1
     try {
-      const program = await this.#launch(plan, user, signal)
+      const program = await startProgram({ plan, user, signal }, this.#surroundings())
       void program.ended.catch(() => undefined).then(() => this.#release())
       return program
     } catch (error) {
@@ -86,45 +89,88 @@ export class LiveSandbox {
     }
   }
 
+  /** All of the change or nothing of it. */
+  limit(change: unknown): Promise<SandboxInfo> {
+    const changing = this.#changing.then(() => this.#change(change))
+    this.#changing = changing.catch(() => undefined)
+    return changing
+  }
+
+  async usage(): Promise<SandboxUsage> {
+    return this.#ledger.usage(await this.#asked(() => this.#making.open.cell.usage()))
+  }
+
+  /** What holds, looked at now. */
+  async receipt(): Promise<UnsignedReceipt> {
+    const { inspector, machine, probe } = this.#making
+    return this.#asked(async () => {
+      const cell = (await inspector?.inspectCell()) ?? { expectations: [], postures: [] }
+      const inspected = (await inspector?.inspectEverything()) ?? { processes: 0, threads: 0 }
+      const usage = await this.usage()
+      const { runs } = this.#ledger
+      const programs = inspector?.programs ?? unseenPrograms(runs)
+      return buildReceipt({ info: this.info, issuedAt: new Date().toISOString(), machine, probe, cell, programs, runs, usage, inspected })
+    })
+  }
+
   #release(): void {
     this.#openRuns -= 1
   }
 
-  async #launch(plan: RunPlan, user: GuestUser, signal: AbortSignal | undefined): Promise<PlatformProcess> {
-    const { open, root, probe } = this.#making
-    const { limits } = this.info.spec
-    const request = startRequest({ plan, user, cell: open.cell, root, limits, probe })
-    const oomKillsBefore = await this.#oomKills()
-    signal?.throwIfAborted()
-    if (this.#over) throw await this.#over
-    const startedAt = performance.now()
-    const result = await this.#startProgram(request)
-    if (!result.started) {
-      if (result.stage !== 'exec') throw startError(result, request.cwd)
-      return new UnstartedProgram(notStarted(result, request.argv[0] ?? ''), performance.now() - startedAt)
+  #surroundings(): Parameters<typeof startProgram>[1] {
+    const { open, root, probe, inspector, machine } = this.#making
+    return {
+      open,
+      root,
+      probe,
+      inspector,
+      ledger: this.#ledger,
+      processors: machine.processors,
+      limits: () => this.info.spec.limits,
+      checkOpen: () => this.#checkOpen(),
+      condemn: (error) => this.#condemn(error),
+      failure: (cause) => this.failure(cause),
+      watchAnswer: (act) => this.#watchAnswer(act),
     }
-    const surroundings = {
-      memoryBytes: limits.memoryBytes,
-      oomKills: () => this.#oomKills(),
-      failure: (cause: unknown) => this.failure(cause),
-      watchAnswer: (act: string) => this.#watchAnswer(act),
-    }
-    const program = new RunningProgram({ program: result.process, plan, surroundings, startedAt, oomKillsBefore, signal })
-    // Aborted while it started: it is over before anyone gets it.
-    if (signal?.aborted) await program.ended
-    return program
   }
 
-  async #startProgram(request: Parameters<OpenCell['warden']['start']>[0]): Promise<StartResult> {
-    const watch = this.#watchAnswer('start a program')
+  async #change(change: unknown): Promise<SandboxInfo> {
+    await this.#checkOpen()
+    const { open, probe, inspector, policy } = this.#making
+    const { spec } = this.#info
+    const asked = changeLimits(spec.limits, change)
+    if (asked.changed.length === 0) return this.info
+    const { limits: allowed, clamped } = checkLimits(change, policy)
+    const { limits } = changeLimits(spec.limits, allowed)
+    const lacking = lackingLimits({ ...limits, stated: asked.changed }, probe)
+    if (lacking.length > 0) throw new SandboxError('unsupported', lacking.join('; '), { hint: 'glovebox doctor' })
+    await this.#asked(async () => {
+      await open.cell.limit(limits)
+      const others = this.#info.clamped.filter(({ field }) => !asked.changed.some((name) => field === `limits.${name}`))
+      this.#info = { ...this.#info, spec: { ...spec, limits }, clamped: [...others, ...clamped] }
+      inspector?.forgetPrograms()
+      await inspector?.inspectCell()
+    })
+    return this.info
+  }
+
+  /** An answer of the cell's: what is not as demanded ends the sandbox, and one that is over says why. */
+  async #asked<T>(ask: () => Promise<T>): Promise<T> {
     try {
-      return await this.#making.open.warden.start(request)
+      return await ask()
     } catch (error) {
-      if (error instanceof SandboxError && error.code === 'invalid') throw error
-      throw await this.failure(error)
-    } finally {
-      watch.cancel()
+      if (error instanceof SandboxError && error.code === 'not-enforced') throw await this.#condemn(error)
+      throw (await this.#over) ?? error
     }
+  }
+
+  async #checkOpen(): Promise<void> {
+    if (this.#over) throw await this.#over
+  }
+
+  #condemn(error: SandboxError): Promise<SandboxError> {
+    this.#over ??= this.#breakDown(() => error)
+    return this.#over
   }
 
   /** A warden that does not answer obeys no more: the whole cell ends, which needs no answer. */
@@ -140,15 +186,6 @@ export class LiveSandbox {
     throw new SandboxError('unsupported', userRefusal(name, told.available ? 'this cell has no such user' : told.why), { hint: 'glovebox doctor' })
   }
 
-  async #oomKills(): Promise<number | undefined> {
-    try {
-      return (await this.#making.open.cell.usage()).hits.memory
-    } catch {
-      // A cell that cannot be asked any more has not told us of a kill.
-      return undefined
-    }
-  }
-
   #expire(): void {
     if (this.#over) return
     const { id, expiresAt } = this.info
@@ -156,13 +193,13 @@ export class LiveSandbox {
     this.#shut().catch(() => undefined)
   }
 
-  async #breakDown(cause: unknown): Promise<SandboxError> {
+  async #breakDown(why: (cell: OpenCell['cell']) => SandboxError): Promise<SandboxError> {
     const { cell } = this.#making.open
     // A cell that does not close keeps its place, so that close() is told and can try again.
     await Promise.resolve()
       .then(() => this.#shut())
       .catch(() => undefined)
-    return brokenCell(this.info.id, cell, cause)
+    return why(cell)
   }
 
   #shut(): Promise<void> {
@@ -180,4 +217,10 @@ export class LiveSandbox {
     await open.cell.close()
     void this.#over?.then((why) => this.#making.onGone(why))
   }
+}
+
+/** Where nobody looks at programs, the latest is told with nothing found of it. */
+function unseenPrograms(runs: ReceiptFacts['runs']): ProgramLook[] {
+  const run = runs.at(-1)
+  return run ? [{ run, expectations: [], postures: [] }] : []
 }

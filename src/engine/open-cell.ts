@@ -1,33 +1,40 @@
 import { connectWarden, type Warden } from '../channel/index.js'
 import type { Cell, CellSpec, Driver } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
+import type { FileRule } from '../policy/file-rules.js'
 
 export interface OpenCell {
   readonly cell: Cell
   readonly warden: Warden
+  /** What the warden was handed; undefined where the driver's guests run unfiltered. */
+  readonly filter: Uint8Array | undefined
 }
 
 export interface CellOrder {
   readonly driver: Driver
   readonly spec: CellSpec
-  /** Undefined where the driver's guests run unfiltered. */
-  readonly filter: Uint8Array | undefined
+  /** For the cell's programs; undefined where the driver's guests run unfiltered. */
+  readonly filter: (cell: Cell) => Promise<Uint8Array | undefined>
+  /** Undefined: programs may do with files what the cell allows. */
+  readonly rules: readonly FileRule[] | undefined
   readonly signal: AbortSignal
 }
 
 /** A cell whose warden answers. When that does not come about, or is aborted, nothing of the cell is left. */
-export async function openCell({ driver, spec, filter, signal }: CellOrder): Promise<OpenCell> {
+export async function openCell({ driver, spec, filter: filterFor, rules, signal }: CellOrder): Promise<OpenCell> {
   const cell = await driver.open(spec, signal).catch((error: unknown) => {
     signal.throwIfAborted()
     throw error instanceof SandboxError ? error : new SandboxError('broken', `driver ${driver.name} opened no cell: ${messageOf(error)}`, { cause: error })
   })
   try {
+    const filter = await filterFor(cell)
     signal.throwIfAborted()
-    return { cell, warden: await connectWarden(cell.channel, { signal, ...(filter && { filter }) }) }
+    const warden = await connectWarden(cell.channel, { signal, ...(filter && { filter }), ...(rules && { rules }) })
+    return { cell, warden, filter }
   } catch (error) {
     await cell.close()
     signal.throwIfAborted()
-    throw brokenCell(spec.id, cell, error)
+    throw error instanceof SandboxError && error.code !== 'broken' ? error : brokenCell(spec.id, cell, error)
   }
 }
 

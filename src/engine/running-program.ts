@@ -1,4 +1,5 @@
 import type { WardenExit, WardenProcess } from '../channel/index.js'
+import type { CellRun, RunCounts } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { PlatformProcess } from '../contract/platform.js'
 import type { Ending, SignalName } from '../contract/run.js'
@@ -7,14 +8,14 @@ import type { RunPlan } from '../policy/run.js'
 import { Deadline } from './deadline.js'
 import { MeteredOutput } from './metered-output.js'
 import { outcomeOf, type Stop } from './outcome.js'
-import { killSignal, signalNumber } from './signals.js'
-import { nothingUsed, toMicroseconds } from './usage.js'
+import { ProcessorDeadline } from './processor-deadline.js'
+import { signalNumber } from './signals.js'
+import { usageOf } from './usage.js'
 
 /** What a run asks of the sandbox it is in. */
 export interface RunSurroundings {
-  readonly memoryBytes: number
-  /** How many processes the kernel has killed in this cell for want of memory; undefined where nothing counts them. */
-  oomKills(): Promise<number | undefined>
+  /** How many processors a run can use at once. */
+  readonly processors: number
   /** Why the channel ended under the run. */
   failure(cause: unknown): Promise<unknown>
   /** Until it is cancelled, the warden has a time to answer in. */
@@ -24,19 +25,29 @@ export interface RunSurroundings {
 export interface RunStart {
   readonly program: WardenProcess
   readonly plan: RunPlan
+  /** Where it is counted; closed when it has ended. */
+  readonly run: CellRun
   readonly surroundings: RunSurroundings
   readonly startedAt: number
-  readonly oomKillsBefore: number | undefined
   readonly signal: AbortSignal | undefined
+  /** Called before the end is told to anyone, also when it is told as an abort. */
+  onEnded(ending: Ending): void
 }
 
-/** One program from its start to its end, held to its time and its output. */
+const nothingCounted: RunCounts = {
+  cpuMs: undefined,
+  memoryPeakBytes: undefined,
+  processesPeak: undefined,
+  hits: { memory: undefined, processes: undefined },
+}
+
+/** One program from its start to its end, held to its times and its output. */
 export class RunningProgram implements PlatformProcess {
   readonly pid: number
   readonly output: MeteredOutput
   readonly ended: Promise<Ending>
   readonly #start: RunStart
-  readonly #deadline: Deadline | undefined
+  readonly #deadlines: readonly { cancel(): void }[]
   readonly #onAbort = (): void => this.#abort()
   #stop: Stop | undefined
   #aborted: { readonly reason: unknown } | undefined
@@ -53,8 +64,7 @@ export class RunningProgram implements PlatformProcess {
       onExceeded: () => this.#exceedOutput(),
       failure: (cause) => surroundings.failure(cause),
     })
-    const { timeMs } = plan
-    if (timeMs !== undefined) this.#deadline = new Deadline(timeMs, () => void this.#stopWith({ kind: 'timed-out', by: 'wall', limitMs: timeMs }))
+    this.#deadlines = this.#setDeadlines()
     signal?.addEventListener('abort', this.#onAbort, { once: true })
     if (signal?.aborted) this.#abort()
     this.ended = this.#finish()
@@ -91,6 +101,35 @@ export class RunningProgram implements PlatformProcess {
     if (output?.onLimit === 'kill') void this.#stopWith({ kind: 'output-limit', limitBytes: output.limitBytes })
   }
 
+  #setDeadlines(): { cancel(): void }[] {
+    const { plan, surroundings } = this.#start
+    const { timeMs } = plan
+    const { cpuTimeMs } = plan.limits
+    const stop = (by: 'wall' | 'cpu', limitMs: number) => () => void this.#stopWith({ kind: 'timed-out', by, limitMs })
+    return [
+      ...(timeMs === undefined ? [] : [new Deadline(timeMs, stop('wall', timeMs))]),
+      ...(cpuTimeMs === undefined
+        ? []
+        : [
+            new ProcessorDeadline({
+              limitMs: cpuTimeMs,
+              processors: surroundings.processors,
+              usedMs: () => this.#counts().cpuMs,
+              onReached: stop('cpu', cpuTimeMs),
+            }),
+          ]),
+    ]
+  }
+
+  /** A cell that cannot be asked any more has told us nothing. */
+  #counts(): RunCounts {
+    try {
+      return this.#start.run.usage()
+    } catch {
+      return nothingCounted
+    }
+  }
+
   #stopWith(stop: Stop): Promise<void> {
     // Beyond the output limit something was dropped whatever else happened, so that reason outranks an earlier one.
     if (stop.kind === 'output-limit') this.#stop = stop
@@ -103,6 +142,7 @@ export class RunningProgram implements PlatformProcess {
   #abort(): void {
     const { program, signal } = this.#start
     this.#aborted = { reason: signal?.reason }
+    this.#stop ??= { kind: 'killed', reason: 'aborted by its owner' }
     this.#killing = Promise.all([this.#killing, this.#killAll()])
     this.output.cut({ reason: signal?.reason, after: this.#killing })
     program.discardOutput()
@@ -128,26 +168,27 @@ export class RunningProgram implements PlatformProcess {
       // The last bytes may have gone beyond the limit and begun a kill.
       await this.output.idle
       await this.#killing
+      const ending = this.#endingOf(exit, wallMs)
+      this.#start.onEnded(ending)
       if (this.#aborted) throw this.#aborted.reason
-      return await this.#endingOf(exit, wallMs)
+      return ending
     } catch (error) {
       throw this.#aborted ? this.#aborted.reason : await this.#start.surroundings.failure(error)
     } finally {
-      this.#deadline?.cancel()
+      for (const deadline of this.#deadlines) deadline.cancel()
       this.#start.signal?.removeEventListener('abort', this.#onAbort)
+      // Processes that the program left behind may keep it open; the cell's end closes it at the latest.
+      this.#start.run.close().catch(() => undefined)
     }
   }
 
-  async #endingOf(exit: WardenExit, wallMs: number): Promise<Ending> {
-    const { surroundings, oomKillsBefore } = this.#start
-    const mayBeMemory = this.#stop === undefined && exit.kind === 'signaled' && exit.code === killSignal && oomKillsBefore !== undefined
-    const oomKills = mayBeMemory ? await surroundings.oomKills() : undefined
-    const ranOutOfMemory = oomKills !== undefined && oomKills > (oomKillsBefore ?? oomKills)
-    const { cpuUserMs, cpuSystemMs, memoryPeakBytes } = exit
-    return {
-      outcome: outcomeOf({ exit, stop: this.#stop, ranOutOfMemory, memoryBytes: surroundings.memoryBytes }),
-      usage: toMicroseconds({ ...nothingUsed, wallMs, cpuUserMs, cpuSystemMs, memoryPeakBytes, outputBytes: this.output.printedBytes }),
-      truncated: this.output.isTruncated,
-    }
+  #endingOf(exit: WardenExit, wallMs: number): Ending {
+    const { limits } = this.#start.plan
+    const counts = this.#counts()
+    const usage = usageOf({ exit, counts, wallMs, outputBytes: this.output.printedBytes })
+    const { cpuTimeMs } = limits
+    const isUsedUp = cpuTimeMs !== undefined && usage.cpuUserMs + usage.cpuSystemMs >= cpuTimeMs
+    const facts = { memoryKills: counts.hits.memory, memoryBytes: limits.memoryBytes, processorLimitMs: isUsedUp ? cpuTimeMs : undefined }
+    return { outcome: outcomeOf({ exit, stop: this.#stop, ...facts }), usage, truncated: this.output.isTruncated }
   }
 }

@@ -39,6 +39,7 @@ const aliases: Readonly<Record<string, string>> = { SIGIOT: 'SIGABRT', SIGPOLL: 
 const names = new Map(Object.entries(numbers).map(([name, number]) => [number, name]))
 
 export const killSignal = 9
+export const processorTimeSignal = 24
 
 /** `SIGTERM`; `SIG40` for a real-time signal, which has no name of its own. */
 export function signalName(number: number): string {

@@ -20,6 +20,8 @@ const errno = {
   ELOOP: 40,
 } as const
 
+export const permissionDenied = errno.EACCES
+
 const execReasons: Readonly<Record<number, string>> = {
   [errno.EPERM]: 'may not be executed',
   [errno.ENOENT]: 'was not found, or the interpreter in its first line was not',

@@ -4,7 +4,8 @@ import type { Limits } from '../contract/limits.js'
 import { checkCommand, checkEnv } from '../policy/bounds.js'
 import type { RunPlan } from '../policy/run.js'
 
-const resources = { fileSize: 1, core: 4, processes: 6, files: 7 } as const
+/** The kernel's numbers, under the names that a posture has for them. */
+export const resources = { cpu: 0, fileSize: 1, core: 4, processes: 6, files: 7 } as const
 /** Programs that use select() break when they are given more without having asked. */
 const softFiles = 1024n
 
@@ -13,44 +14,58 @@ export interface StartContext {
   readonly user: GuestUser
   readonly cell: Cell
   readonly root: TemplateRoot
+  /** Of the sandbox. */
   readonly limits: Limits
   readonly probe: Probe
+  /** Where the run is counted. */
+  readonly group?: string | undefined
 }
 
 /** All a program is started with. Nothing of this process's own environment or limits gets in. */
 export function startRequest(context: StartContext): StartRequest {
-  const { plan, user, cell, root } = context
+  const { plan, user, cell, root, group } = context
   const argv = typeof plan.command === 'string' ? [root.shell, '-c', plan.command] : plan.command
   const env = environmentOf(context)
   checkCommand(argv)
   checkEnv(env)
   const { uid, gid, capabilities } = user
-  return { argv, env, cwd: plan.cwd ?? cell.workdir, uid, gid, capabilities, rlimits: rlimitsOf(context), stdin: plan.stdin }
+  const cwd = plan.cwd ?? cell.workdir
+  return { argv, env, cwd, uid, gid, capabilities, rlimits: rlimitsOf(context), stdin: plan.stdin, ...(group !== undefined && { group }) }
 }
 
-/** TERM is missing on purpose: a run has no terminal, and programs believe the variable. */
+/** Who it is run as is not for a template to say. A run has no terminal, and programs believe TERM. */
 function environmentOf({ plan, user, root }: StartContext): Record<string, string> {
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    LANG: 'C.UTF-8',
+    TERM: 'dumb',
+    ...root.env,
     HOME: user.home,
     USER: user.name,
-    LANG: 'C.UTF-8',
-    ...root.env,
     ...plan.env,
   }
 }
 
 /**
- * No core dumps; at most 1,024 open files, which a program may raise to the limit; no file larger than the limit. The number of
- * processes is set here too, but only where the driver says that it holds: without a user namespace of its own a cell would count what else
- * the host's user runs.
+ * No core dumps; at most 1,024 open files, which a program may raise to the limit; no file larger than the limit; no process that alone uses more
+ * processor time than the run may. The number of processes is set here too, but only where the driver says that it holds: without a user namespace
+ * of its own a cell would count what else the host's user runs. It counts all runs of a user together, so a run that is counted by itself is left
+ * its sandbox's.
  */
-function rlimitsOf({ limits, probe }: StartContext): StartRequest['rlimits'] {
-  const [processes, files, fileSize] = [BigInt(limits.processes), BigInt(limits.openFiles), BigInt(limits.fileSizeBytes)]
+function rlimitsOf({ plan, limits: ofSandbox, probe, group }: StartContext): StartRequest['rlimits'] {
+  const { limits } = plan
+  const files = BigInt(limits.openFiles)
+  const processes = group === undefined ? limits.processes : ofSandbox.processes
   return [
     { resource: resources.core, soft: 0n, hard: 0n },
     { resource: resources.files, soft: files < softFiles ? files : softFiles, hard: files },
-    { resource: resources.fileSize, soft: fileSize, hard: fileSize },
-    ...(probe.limits.processes.enforced ? [{ resource: resources.processes, soft: processes, hard: processes }] : []),
+    both(resources.fileSize, limits.fileSizeBytes),
+    // Whole seconds, and one more: what counts the whole run comes first.
+    ...(limits.cpuTimeMs === undefined ? [] : [both(resources.cpu, Math.ceil(limits.cpuTimeMs / 1000) + 1)]),
+    ...(probe.limits.processes.enforced ? [both(resources.processes, processes)] : []),
   ]
+}
+
+function both(resource: number, value: number): StartRequest['rlimits'][number] {
+  return { resource, soft: BigInt(value), hard: BigInt(value) }
 }

@@ -1,4 +1,6 @@
-import type { Usage } from '../contract/run.js'
+import type { WardenExit } from '../channel/index.js'
+import type { RunCounts } from '../contract/driver.js'
+import type { LimitHits, Usage } from '../contract/run.js'
 
 export const nothingUsed: Usage = {
   wallMs: 0,
@@ -12,12 +14,48 @@ export const nothingUsed: Usage = {
   hits: { memory: null, processes: null },
 }
 
+export interface RunFacts {
+  /** By the warden's wait: of what was reaped when the program ended. */
+  readonly exit: WardenExit
+  /** By whoever counts the run as a whole, where someone does. */
+  readonly counts: RunCounts
+  readonly wallMs: number
+  readonly outputBytes: number
+}
+
+/** What a run used: as a whole where it is counted so, otherwise what its program waited for. */
+export function usageOf({ exit, counts, wallMs, outputBytes }: RunFacts): Usage {
+  const { readBytes, writtenBytes } = exit
+  return toMicroseconds({
+    wallMs,
+    ...processorTimes(exit, counts.cpuMs),
+    memoryPeakBytes: counts.memoryPeakBytes ?? exit.memoryPeakBytes,
+    processesPeak: counts.processesPeak ?? null,
+    readBytes,
+    writtenBytes,
+    outputBytes,
+    hits: hitsOf(counts),
+  })
+}
+
+export function hitsOf({ hits }: Pick<RunCounts, 'hits'>): LimitHits {
+  return { memory: hits.memory ?? null, processes: hits.processes ?? null }
+}
+
+/** A group knows only the total; how it divides is told by what was waited for. */
+function processorTimes({ cpuUserMs, cpuSystemMs }: WardenExit, totalMs: number | undefined): Pick<Usage, 'cpuUserMs' | 'cpuSystemMs'> {
+  if (totalMs === undefined) return { cpuUserMs, cpuSystemMs }
+  const known = cpuUserMs + cpuSystemMs
+  const userMs = known === 0 ? totalMs : totalMs * (cpuUserMs / known)
+  return { cpuUserMs: userMs, cpuSystemMs: totalMs - userMs }
+}
+
 /** Times are kept to the microsecond: no clock here knows more, and what follows is the noise of a division. */
 export function toMicroseconds(usage: Usage): Usage {
   const { wallMs, cpuUserMs, cpuSystemMs, ...rest } = usage
   return { wallMs: rounded(wallMs), cpuUserMs: rounded(cpuUserMs), cpuSystemMs: rounded(cpuSystemMs), ...rest }
 }
 
-function rounded(milliseconds: number): number {
+export function rounded(milliseconds: number): number {
   return Math.round(milliseconds * 1000) / 1000
 }

@@ -1,4 +1,4 @@
-import type { Driver, DriverLimit, Probe } from '../contract/driver.js'
+import type { Driver, DriverLimit, Enforcement, Feature, Probe } from '../contract/driver.js'
 import { type ErrorCode, SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
 import type { SandboxInfo } from '../contract/platform.js'
@@ -76,7 +76,7 @@ function judge(spec: Spec, probe: Probe): Verdict {
     const whys = probe.obstacles.map(({ what, why, hint }) => `${what}: ${why} (${hint})`)
     return refused('unavailable', whys.length > 0 ? whys : ['is not available'], probe.obstacles[0]?.hint)
   }
-  const lacking = [...lackingLimits(spec.limits, probe), ...lackingUser(spec.user, probe)]
+  const lacking = [...lackingLimits(spec.limits, probe), ...lackingUser(spec.user, probe), ...lackingFeatures(spec, probe)]
   if (lacking.length > 0) return refused('unsupported', lacking)
   return { choice: { probe, limits: lowerDefaults(spec.limits, probe), unenforced: unenforcedLimits(spec.limits, probe) } }
 }
@@ -88,16 +88,38 @@ function refuse(refusals: readonly Refusal[]): SandboxError {
   return new SandboxError(first?.code ?? 'unavailable', reasons.join('. '), { hint: first?.hint ?? doctor })
 }
 
-function lackingLimits(limits: Limits, probe: Probe): string[] {
+/** What speaks against each stated limit; empty when all can be held. */
+export function lackingLimits(limits: Partial<Limits> & Pick<Limits, 'stated'>, probe: Probe): string[] {
   return driverLimits().flatMap((limit) => {
     if (!limits.stated.includes(limit)) return []
     const enforcement = probe.limits[limit]
     if (!enforcement.enforced) return [`limits.${limit} cannot be enforced: ${enforcement.why}`]
     const value = limits[valueNames[limit]]
-    if (value === undefined || enforcement.max === undefined || value <= enforcement.max) return []
-    const [wanted, most] = [inWords(limit, value, Math.ceil), inWords(limit, enforcement.max, Math.floor)]
-    return [`limits.${limit}: ${wanted} is above the ${most} that can be enforced (${enforcement.by})`]
+    return value === undefined ? [] : outOfRange(limit, value, enforcement)
   })
+}
+
+function outOfRange(limit: DriverLimit, value: number, { min, max, by }: Extract<Enforcement, { enforced: true }>): string[] {
+  if (min !== undefined && value < min)
+    return [`limits.${limit}: ${inWords(limit, value, Math.floor)} is below the ${inWords(limit, min, Math.ceil)} that a cell needs`]
+  if (max === undefined || value <= max) return []
+  return [`limits.${limit}: ${inWords(limit, value, Math.ceil)} is above the ${inWords(limit, max, Math.floor)} that can be enforced (${by})`]
+}
+
+/** What a spec asks for beyond limits and users, under the name of its field. */
+function lackingFeatures(spec: Spec, probe: Probe): string[] {
+  const asked: readonly (readonly [isAsked: boolean, feature: Feature, words: string])[] = [
+    [spec.commands !== undefined, 'commands', 'commands cannot be enforced'],
+    [spec.mounts.some(({ mode }) => mode === 'ro'), 'mounts-ro', 'mounts are not available'],
+    [spec.mounts.some(({ mode }) => mode === 'rw'), 'mounts-rw', 'mounts that can be written to are not available'],
+    [spec.root === 'overlay', 'root-overlay', "root: 'overlay' is not available"],
+  ]
+  const lacking = asked.flatMap(([isAsked, feature, words]) => {
+    const found = probe.features[feature]
+    return isAsked && !found.available ? [`${words}: ${found.why}`] : []
+  })
+  const filter = spec.seccomp !== undefined && !probe.filtersSyscalls ? ['seccomp cannot be enforced: this driver filters no system calls'] : []
+  return [...lacking, ...filter]
 }
 
 function inWords(limit: DriverLimit, value: number, round: (value: number) => number): string {

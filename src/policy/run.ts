@@ -1,4 +1,6 @@
+import type { z } from 'zod'
 import { SandboxError } from '../contract/errors.js'
+import type { LimitName, runLimitsSchema } from '../contract/limits.js'
 import { type onOutputLimit, runRequestSchema } from '../contract/run.js'
 import type { Spec, UserName } from '../contract/spec.js'
 import { checkCommand, checkEnv } from './bounds.js'
@@ -15,13 +17,27 @@ export interface RunPlan {
   readonly stdin: boolean
   /** Wall time; undefined for a background process, which ends with its sandbox. */
   readonly timeMs: number | undefined
+  readonly limits: PlannedLimits
   /** Set for a captured run. */
   readonly output: { readonly limitBytes: number; readonly onLimit: (typeof onOutputLimit)[number] } | undefined
 }
 
+type StatedLimits = z.output<typeof runLimitsSchema>
+
+/** What holds a run: its own limits where it has any, its sandbox's otherwise. */
+export interface PlannedLimits {
+  readonly memoryBytes: number
+  readonly processes: number
+  readonly cpuTimeMs: number | undefined
+  readonly fileSizeBytes: number
+  readonly openFiles: number
+  /** Those that the run has of its own. */
+  readonly stated: readonly (keyof StatedLimits)[]
+}
+
 /** Throws SandboxError('invalid') naming the field: before anything starts. */
 export function planRun(request: unknown, spec: Spec): RunPlan {
-  const parsed = parseObject(runRequestSchema, request, { what: 'run', objects: ['env', 'output'] })
+  const parsed = parseObject(runRequestSchema, request, { what: 'run', objects: ['env', 'output', 'limits'] })
   const { limits } = spec
   const env = { ...spec.env, ...parsed.env }
   checkCommand(parsed.command)
@@ -35,13 +51,40 @@ export function planRun(request: unknown, spec: Spec): RunPlan {
     user: parsed.user ?? spec.user,
     stdin: parsed.stdin,
     timeMs: parsed.timeout ?? (parsed.background ? undefined : limits.timeMs),
+    limits: planLimits(parsed.limits, spec),
     output: parsed.output && { limitBytes: parsed.output.limit ?? limits.outputBytes, onLimit: parsed.output.onLimit },
   }
 }
 
+function planLimits(own: StatedLimits, { limits }: Spec): PlannedLimits {
+  const most = {
+    memory: limits.memoryBytes,
+    processes: limits.processes,
+    cpuTime: limits.cpuTimeMs,
+    fileSize: limits.fileSizeBytes,
+    openFiles: limits.openFiles,
+  } satisfies Record<keyof StatedLimits, number | undefined>
+  const stated = (Object.keys(most) as (keyof StatedLimits)[]).filter((name) => own[name] !== undefined)
+  for (const limit of stated) checkNotRaised(`limits.${limit}`, own[limit], { limit, most: most[limit] })
+  return {
+    memoryBytes: own.memory ?? most.memory,
+    processes: own.processes ?? most.processes,
+    cpuTimeMs: own.cpuTime ?? most.cpuTime,
+    fileSizeBytes: own.fileSize ?? most.fileSize,
+    openFiles: own.openFiles ?? most.openFiles,
+    stated,
+  }
+}
+
+interface Bound {
+  readonly limit: LimitName
+  /** Undefined: the sandbox has no such limit. */
+  readonly most: number | undefined
+}
+
 /** A run may lower what its sandbox allows. Asking for more is refused, not quietly lowered: the run would end sooner than its owner expects. */
-function checkNotRaised(field: string, value: number | undefined, { limit, most }: { readonly limit: 'time' | 'output'; readonly most: number }): void {
-  if (value === undefined || value <= most) return
+function checkNotRaised(field: string, value: number | undefined, { limit, most }: Bound): void {
+  if (value === undefined || most === undefined || value <= most) return
   throw new SandboxError('invalid', `${field}: ${value} is above the sandbox's limits.${limit} of ${most}`, {
     hint: `create the sandbox with limits: { ${limit}: ${value} }`,
   })

@@ -7,6 +7,8 @@ import { idSchema, type Spec, specSchema } from '../contract/spec.js'
 import { checkEnv } from './bounds.js'
 import { parseObject, parseWith } from './refusal.js'
 
+const limitNames = Object.keys(limitsSchema.shape) as LimitName[]
+
 /** What a user asked for, checked field by field and completed. Throws SandboxError('invalid') naming the field. */
 export function parseSpec(input: unknown): Spec {
   const { limits, lifetime, ...rest } = parseObject(specSchema, input, { what: 'spec', objects: ['limits', 'env', 'metadata'] })
@@ -16,7 +18,6 @@ export function parseSpec(input: unknown): Spec {
 
 /** Every limit with a value; those without one of their own take the default and are not in `stated`. */
 function completeLimits(input: z.output<typeof limitsSchema>): Limits {
-  const names = Object.keys(limitsSchema.shape) as LimitName[]
   const diskBytes = input.disk ?? defaultLimits.diskBytes
   return {
     memoryBytes: input.memory ?? defaultLimits.memoryBytes,
@@ -31,8 +32,34 @@ function completeLimits(input: z.output<typeof limitsSchema>): Limits {
     readBytesPerSecond: input.readRate,
     writeBytesPerSecond: input.writeRate,
     outputBytes: input.output ?? defaultLimits.outputBytes,
-    stated: names.filter((name) => input[name] !== undefined),
+    stated: limitNames.filter((name) => input[name] !== undefined),
   }
+}
+
+const changeSchema = z.strictObject({ limits: limitsSchema })
+
+/** A live sandbox's limits with some of them changed, and which those are. Throws SandboxError('invalid') naming the field. */
+export function changeLimits(current: Limits, change: unknown): { readonly limits: Limits; readonly changed: readonly LimitName[] } {
+  const { limits: input } = parseObject(changeSchema, { limits: change }, { what: 'limits', objects: ['limits'] })
+  const changed = limitNames.filter((name) => input[name] !== undefined)
+  const isStated = (name: LimitName): boolean => current.stated.includes(name) || changed.includes(name)
+  const diskBytes = input.disk ?? current.diskBytes
+  const limits: Limits = {
+    memoryBytes: input.memory ?? current.memoryBytes,
+    cpus: input.cpus ?? current.cpus,
+    cpuTimeMs: input.cpuTime ?? current.cpuTimeMs,
+    timeMs: input.time ?? current.timeMs,
+    diskBytes,
+    inodes: input.inodes ?? (isStated('inodes') || input.disk === undefined ? current.inodes : inodesFor(diskBytes)),
+    fileSizeBytes: input.fileSize ?? (isStated('fileSize') || input.disk === undefined ? current.fileSizeBytes : diskBytes),
+    openFiles: input.openFiles ?? current.openFiles,
+    processes: input.processes ?? current.processes,
+    readBytesPerSecond: input.readRate ?? current.readBytesPerSecond,
+    writeBytesPerSecond: input.writeRate ?? current.writeBytesPerSecond,
+    outputBytes: input.output ?? current.outputBytes,
+    stated: limitNames.filter(isStated),
+  }
+  return { limits, changed }
 }
 
 /** Every file that is not empty takes a page, so this many never stand in the way of an honest guest; the floor leaves room for folders. */

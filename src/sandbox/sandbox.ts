@@ -1,7 +1,9 @@
 import { callOptionsRefusal, checkCallOptions } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
 import { kindOf } from '../contract/plain-object.js'
-import type { CallOptions, Platform, SandboxFilter, SandboxInfo } from '../contract/platform.js'
+import type { LimitsInput } from '../contract/limits.js'
+import type { CallOptions, Platform, SandboxFilter, SandboxInfo, SandboxUsage } from '../contract/platform.js'
+import type { Receipt } from '../contract/receipt.js'
 import { type Command, onOutputLimit as waysAtLimit, type RunRequest } from '../contract/run.js'
 import type { SpecInput } from '../contract/spec.js'
 import { chunksOf, type InputSource } from './input.js'
@@ -15,7 +17,7 @@ export interface PlatformOptions extends CallOptions {
 
 export type CreateOptions = SpecInput & PlatformOptions
 
-export interface SpawnOptions extends CallOptions, Pick<RunRequest, 'cwd' | 'env' | 'user' | 'timeout'> {
+export interface SpawnOptions extends CallOptions, Pick<RunRequest, 'cwd' | 'env' | 'user' | 'timeout' | 'limits'> {
   /** What the program reads; when not given, nothing for a run, and what is written to its `stdin` for a process. */
   readonly stdin?: InputSource
 }
@@ -94,6 +96,21 @@ export class Sandbox implements AsyncDisposable {
     return this.#platform.info(this.id, options)
   }
 
+  /** Changes limits while it runs: all that are given, or none when one of them is refused. Runs that have started keep what they alone are held to. */
+  async limit(limits: LimitsInput, options: CallOptions = {}): Promise<SandboxInfo> {
+    return this.#platform.limit(this.id, limits, checkCallOptions(options))
+  }
+
+  /** What it used so far, all its runs together. */
+  async usage(options: CallOptions = {}): Promise<SandboxUsage> {
+    return this.#platform.usage(this.id, checkCallOptions(options))
+  }
+
+  /** The signed record of what is enforced, read from the kernel now, and of what was run. */
+  async receipt(options: CallOptions = {}): Promise<Receipt> {
+    return this.#platform.receipt(this.id, checkCallOptions(options))
+  }
+
   /** Ends everything in it; resolves when nothing is left. Closing twice is quiet. */
   async close(): Promise<void> {
     await this.#platform.close(this.id)
@@ -104,7 +121,7 @@ export class Sandbox implements AsyncDisposable {
   }
 }
 
-const platformMethods = ['create', 'info', 'list', 'start', 'close', 'closeAll'] as const
+const platformMethods = ['create', 'info', 'list', 'start', 'limit', 'usage', 'receipt', 'close', 'closeAll'] as const
 
 /** Undefined when none was given; what is no platform is refused. */
 function platformOf(options: PlatformOptions, field?: string): Platform | undefined {

@@ -5,6 +5,7 @@ import type { connectWarden } from '../../src/channel/index.js'
 import type { Subject } from '../../src/conformance/index.js'
 import type { Driver } from '../../src/contract/driver.js'
 import type { Platform } from '../../src/contract/platform.js'
+import { engineOptions } from '../../src/compose.js'
 import { createBwrapDriver } from '../../src/drivers/bwrap/driver.js'
 import { createFakeDriver } from '../../src/drivers/fake/driver.js'
 import { Engine } from '../../src/engine/engine.js'
@@ -56,7 +57,7 @@ export async function createWorld(): Promise<World> {
     },
     engineSubject: async (name, twist = {}) => {
       const twisted = twist.driver?.(driver(name)) ?? driver(name)
-      const engine = new Engine({ drivers: [twisted], templates, filter: twist.filter ?? filter })
+      const engine = new Engine({ ...engineOptions({ drivers: [twisted] }), templates, filter: twist.filter ?? filter })
       platforms.push(engine)
       return createEngineSubject({ platform: twist.platform?.(engine) ?? engine, driver: name, host })
     },

@@ -19,6 +19,7 @@ import type {
 import type { Limits } from '../../src/contract/limits.js'
 import type { Expectation, Posture } from '../../src/contract/posture.js'
 import { Engine, type EngineOptions } from '../../src/engine/engine.js'
+import { engineParts } from './engine-parts.js'
 import { nativeProgram } from '../../src/sys/native.js'
 import { joinStdio } from '../../src/sys/stdio-channel.js'
 
@@ -180,5 +181,6 @@ export class PlainCell implements Cell {
 }
 
 export function createPlainEngine(driver: PlainDriver, options: Partial<EngineOptions> = {}): Engine {
-  return new Engine({ drivers: [driver], templates: { resolve: () => Promise.resolve(hostRoot) }, filter: () => Promise.resolve(new Uint8Array()), ...options })
+  const templates = { resolve: () => Promise.resolve(hostRoot) }
+  return new Engine({ ...engineParts(), drivers: [driver], templates, filter: () => Promise.resolve(new Uint8Array()), ...options })
 }

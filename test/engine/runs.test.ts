@@ -78,15 +78,21 @@ describe('outcomes', () => {
     expect(isRunning(marker)).toBe(false)
   })
 
-  test('a death by SIGKILL while the kernel counted one for want of memory is out-of-memory', async () => {
-    let kills = 0
-    driver.counts = () => ({ hits: { memory: kills, processes: 0 } })
-    const program = await engine.start(id, { command: 'read x; kill -KILL $$', stdin: true })
-    kills = 1
-    await program.endInput()
-    expect((await collect(program)).outcome).toEqual({ kind: 'out-of-memory', limitBytes: 512 * 2 ** 20 })
+  test('a death by SIGKILL is out-of-memory exactly when the kernel killed a process of this run for want of memory', async () => {
+    driver.counts = () => ({ hits: { memory: 1, processes: 0 } })
+    const killed = await run({ command: 'kill -KILL $$' })
+    expect([killed.outcome, killed.usage.hits]).toEqual([
+      { kind: 'out-of-memory', limitBytes: 512 * 2 ** 20 },
+      { memory: 1, processes: 0 },
+    ])
+    const survived = await run({ command: 'exit 3' })
+    expect([survived.outcome, survived.usage.hits.memory]).toEqual([{ kind: 'exited', code: 3 }, 1])
+    expect((await run({ command: 'kill -TERM $$' })).outcome).toEqual({ kind: 'signaled', signal: 'SIGTERM' })
+    const program = await engine.start(id, { command: 'sleep 30' })
+    await program.kill('enough')
+    expect((await collect(program)).outcome).toEqual({ kind: 'killed', reason: 'enough' })
+    driver.counts = () => ({ hits: { memory: 0, processes: 0 } })
     expect((await run({ command: 'kill -KILL $$' })).outcome).toEqual({ kind: 'signaled', signal: 'SIGKILL' })
-    expect((await run({ command: 'exit 3' })).outcome).toEqual({ kind: 'exited', code: 3 })
   })
 
   test('a killed program is told with the reason, and its descendants are gone', async () => {
@@ -201,7 +207,7 @@ describe('surroundings', () => {
     const { stdout } = await run({ command: ['env'], env: { FROM_RUN: 'yes' } })
     const names = ['FROM_RUN=yes', 'FROM_SPEC=yes', 'FROM_TEMPLATE=yes', 'HOME=/home/user', 'LANG=C.UTF-8']
     const path = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-    expect(stdout.trim().split('\n').sort()).toEqual([...names, path, 'USER=user'])
+    expect(stdout.trim().split('\n').sort()).toEqual([...names, path, 'TERM=dumb', 'USER=user'])
   })
 
   test('a run overrides its spec, and a spec the fixed variables', async () => {

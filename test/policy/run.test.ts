@@ -4,6 +4,7 @@ import { SandboxError } from '../../src/contract/errors.js'
 import { planRun } from '../../src/policy/run.js'
 import { parseSpec } from '../../src/policy/spec.js'
 
+const MiB = 2 ** 20
 const spec = parseSpec({ env: { A: 'spec', B: 'spec' }, cwd: '/srv', limits: { time: '10s', output: '1m' } })
 
 function messageOf(request: unknown): string {
@@ -25,13 +26,23 @@ describe('a run', () => {
       user: 'user',
       stdin: false,
       timeMs: 10_000,
+      limits: { memoryBytes: 512 * MiB, processes: 64, cpuTimeMs: undefined, fileSizeBytes: 100 * MiB, openFiles: 4096, stated: [] },
       output: undefined,
     })
   })
 
   test('overrides its sandbox by what it says', () => {
     const plan = planRun(
-      { command: ['ls'], cwd: '/', env: { B: 'run' }, user: 'root', stdin: true, timeout: '1s', output: { limit: 5, onLimit: 'truncate' } },
+      {
+        command: ['ls'],
+        cwd: '/',
+        env: { B: 'run' },
+        user: 'root',
+        stdin: true,
+        timeout: '1s',
+        limits: { memory: '64m', processes: 4, cpuTime: 500, fileSize: 0, openFiles: 16 },
+        output: { limit: 5, onLimit: 'truncate' },
+      },
       spec,
     )
     expect(plan).toEqual({
@@ -41,6 +52,14 @@ describe('a run', () => {
       user: 'root',
       stdin: true,
       timeMs: 1000,
+      limits: {
+        memoryBytes: 64 * MiB,
+        processes: 4,
+        cpuTimeMs: 500,
+        fileSizeBytes: 0,
+        openFiles: 16,
+        stated: ['memory', 'processes', 'cpuTime', 'fileSize', 'openFiles'],
+      },
       output: { limitBytes: 5, onLimit: 'truncate' },
     })
   })
@@ -52,6 +71,26 @@ describe('a run', () => {
   test('may lower the limits of its sandbox and never raise them', () => {
     expect(messageOf({ command: 'ls', timeout: '11s' })).toBe("timeout: 11000 is above the sandbox's limits.time of 10000")
     expect(messageOf({ command: 'ls', output: { limit: '2m' } })).toBe("output.limit: 2097152 is above the sandbox's limits.output of 1048576")
+  })
+
+  test.each([
+    [{ memory: '513m' }, "limits.memory: 537919488 is above the sandbox's limits.memory of 536870912"],
+    [{ processes: 65 }, "limits.processes: 65 is above the sandbox's limits.processes of 64"],
+    [{ fileSize: '1g' }, "limits.fileSize: 1073741824 is above the sandbox's limits.fileSize of 104857600"],
+    [{ openFiles: 5000 }, "limits.openFiles: 5000 is above the sandbox's limits.openFiles of 4096"],
+    [{ memory: 0 }, 'limits.memory: must be at least 4m, got 0'],
+    [{ time: '1s' }, 'limits.time: is not a known field'],
+    [{ disk: '1m' }, 'limits.disk: is not a known field'],
+    [null, 'limits: expected a plain object, got null'],
+  ])('cannot have limits %j of its own', (limits, message) => {
+    expect(messageOf({ command: 'ls', limits })).toBe(message)
+  })
+
+  test('may have a processor time where its sandbox has none, and no more than where it has one', () => {
+    expect(planRun({ command: 'ls', limits: { cpuTime: '1h' } }, spec).limits.cpuTimeMs).toBe(3_600_000)
+    const held = parseSpec({ limits: { cpuTime: '2s' } })
+    expect(planRun({ command: 'ls' }, held).limits).toMatchObject({ cpuTimeMs: 2000, stated: [] })
+    expect(() => planRun({ command: 'ls', limits: { cpuTime: '3s' } }, held)).toThrow("limits.cpuTime: 3000 is above the sandbox's limits.cpuTime of 2000")
   })
 
   test('in the background has no wall time but its own', () => {

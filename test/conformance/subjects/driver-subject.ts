@@ -97,7 +97,7 @@ async function start({ cell, warden, spec, root, probe }: OpenSandbox, command: 
 function wrap(process: WardenProcess, startedAt: number): SubjectProcess {
   const ended = process.exited.then((exit): Ending => {
     const { cpuUserMs, cpuSystemMs, memoryPeakBytes } = exit
-    const outcome = outcomeOf({ exit, stop: undefined, ranOutOfMemory: false, memoryBytes: 0 })
+    const outcome = outcomeOf({ exit, stop: undefined, memoryKills: undefined, memoryBytes: 0 })
     return { outcome, usage: { ...nothingUsed, wallMs: performance.now() - startedAt, cpuUserMs, cpuSystemMs, memoryPeakBytes }, truncated: false }
   })
   ended.catch(() => undefined)

@@ -1,0 +1,104 @@
+/**
+ * Compares what the kernel says of a cell and its programs with what was demanded. Nothing of a guest runs before that: a cell is looked at before it
+ * is handed out, a program while it waits at its gate.
+ */
+import { createHash } from 'node:crypto'
+import type { StartRequest } from '../channel/index.js'
+import type { Cell } from '../contract/driver.js'
+import type { Expectation, Observation, Posture } from '../contract/posture.js'
+import type { Receipt } from '../contract/receipt.js'
+import { judge, type Look, mismatchError, type ProgramLook } from '../receipt/index.js'
+import { guestExpectations } from './guest-expectations.js'
+import { fullProgramExpectations, programExpectations, type WardenPosture, wardenPosture } from './program-expectations.js'
+
+export interface InspectorOptions {
+  readonly cell: Cell
+  /** What the warden was handed; undefined where the driver's guests run unfiltered. */
+  readonly filter: Uint8Array | undefined
+  /** What was tried from inside, and found as demanded. */
+  readonly tried: readonly Observation[]
+}
+
+export interface GatedProgram {
+  /** As the cell sees it. */
+  readonly pid: number
+  readonly request: StartRequest
+  readonly run: ProgramLook['run']
+  readonly depth: 'full' | 'short'
+}
+
+export class Inspector {
+  readonly #cell: Cell
+  readonly #filterHash: string | undefined
+  readonly #tried: readonly Observation[]
+  #warden: WardenPosture = { filters: null, hasCgroup: true }
+  #full: ProgramLook | undefined
+  #short: ProgramLook | undefined
+  /** Users of whom a program was read in full under the limits that hold now. */
+  readonly #known = new Set<string>()
+
+  constructor({ cell, filter, tried }: InspectorOptions) {
+    this.#cell = cell
+    this.#filterHash = filter && createHash('sha256').update(filter).digest('hex')
+    this.#tried = tried
+  }
+
+  /** The latest that was read in full, then the latest in short. */
+  get programs(): readonly ProgramLook[] {
+    return [this.#full, this.#short].filter((look) => look !== undefined)
+  }
+
+  /** In full unless another program of this user was, started in the same way. */
+  depthFor(user: string, hasOwnLimits: boolean): GatedProgram['depth'] {
+    return this.#known.has(user) && !hasOwnLimits ? 'short' : 'full'
+  }
+
+  /** The next program of each user is read in full again. */
+  forgetPrograms(): void {
+    this.#known.clear()
+  }
+
+  /** Throws SandboxError('not-enforced') naming what is not as demanded. */
+  async inspectCell(): Promise<Look> {
+    const { expects } = this.#cell
+    const postures = withTried(await this.#cell.posture({ kind: 'cell' }), this.#tried)
+    refuse(expects, postures)
+    this.#warden = wardenPosture(postures)
+    return { expectations: expects, postures }
+  }
+
+  /** Throws SandboxError('not-enforced') naming what is not as demanded; then the program must never run. */
+  async inspectProgram({ pid, request, run, depth }: GatedProgram): Promise<void> {
+    const demand = { request, filterHash: this.#filterHash, warden: this.#warden }
+    const expectations = depth === 'full' ? fullProgramExpectations(demand) : programExpectations(demand)
+    const postures = await this.#cell.posture({ kind: 'program', pid, depth, group: request.group })
+    refuse(expectations, postures)
+    const look = { run, expectations, postures }
+    if (depth === 'full') {
+      this.#full = look
+      this.#known.add(run.user)
+    } else {
+      this.#short = look
+    }
+  }
+
+  /** Every process and thread of the guest's that there is now. What it did to itself since may only have narrowed it. */
+  async inspectEverything(): Promise<Receipt['inspected']> {
+    const postures = await this.#cell.posture({ kind: 'everything' })
+    const demand = { users: this.#cell.users, filterHash: this.#filterHash, warden: this.#warden }
+    for (const posture of postures) refuse(guestExpectations(posture, demand), [posture])
+    return { processes: postures.filter(({ subject }) => !subject.includes('thread')).length, threads: postures.length }
+  }
+}
+
+function refuse(expectations: readonly Expectation[], posture: readonly Posture[]): void {
+  const error = mismatchError(judge({ expectations, posture }))
+  if (error) throw error
+}
+
+/** What was tried belongs to the cell as a whole. */
+function withTried(postures: readonly Posture[], tried: readonly Observation[]): readonly Posture[] {
+  const [first, ...rest] = postures
+  if (tried.length === 0) return postures
+  return [{ subject: first?.subject ?? 'cell', observations: [...(first?.observations ?? []), ...tried] }, ...rest]
+}

@@ -1,0 +1,99 @@
+import type { CellUsage } from '../contract/driver.js'
+import type { SandboxUsage } from '../contract/platform.js'
+import type { ReceiptRun } from '../contract/receipt.js'
+import type { Ending, LimitHits, Usage } from '../contract/run.js'
+import { hitsOf, nothingUsed, rounded } from './usage.js'
+
+/** The latest runs that are kept one by one; all are counted. */
+const mostRuns = 100
+
+type RunFacts = Pick<ReceiptRun, 'commandHash' | 'user' | 'environment' | 'posture'>
+
+/** A run on the books. */
+export interface LedgerEntry extends RunFacts {
+  readonly number: number
+  readonly startedAt: string
+  ending?: Pick<Ending, 'outcome' | 'usage'>
+  /** What it used so far of what the engine itself counts. */
+  soFar: () => Pick<Usage, 'wallMs' | 'outputBytes'>
+}
+
+/** What was run in a sandbox, and what it all used. */
+export class Ledger {
+  readonly #latest: LedgerEntry[] = []
+  readonly #open = new Set<LedgerEntry>()
+  #count = 0
+  #dropped = 0
+  #finished: Usage = nothingUsed
+
+  begin(facts: RunFacts): LedgerEntry {
+    this.#count += 1
+    const begunAt = performance.now()
+    const soFar = (): Pick<Usage, 'wallMs' | 'outputBytes'> => ({ wallMs: performance.now() - begunAt, outputBytes: 0 })
+    const entry: LedgerEntry = { ...facts, number: this.#count, startedAt: new Date().toISOString(), soFar }
+    this.#latest.push(entry)
+    if (this.#latest.length > mostRuns) this.#latest.shift()
+    this.#open.add(entry)
+    return entry
+  }
+
+  finish(entry: LedgerEntry, ending: Ending): void {
+    if (!this.#open.delete(entry)) return
+    entry.ending = ending
+    this.#finished = sumOf(this.#finished, ending.usage)
+  }
+
+  /** A run that never came about, through no fault of its program, is none. */
+  drop(entry: LedgerEntry): void {
+    if (!this.#open.delete(entry)) return
+    this.#dropped += 1
+    const at = this.#latest.indexOf(entry)
+    if (at !== -1) this.#latest.splice(at, 1)
+  }
+
+  /** In the order in which they were started. */
+  get runs(): ReceiptRun[] {
+    return this.#latest.map(({ ending, soFar: _, ...facts }) => ({ ...facts, ...(ending && { outcome: { ...ending.outcome }, usage: ending.usage }) }))
+  }
+
+  usage(cell: CellUsage): SandboxUsage {
+    const total = [...this.#open].reduce((sum, entry) => sumOf(sum, { ...nothingUsed, ...entry.soFar() }), this.#finished)
+    const { memory, processes } = hitsOf(cell)
+    return {
+      wallMs: rounded(total.wallMs),
+      cpuMs: rounded(cell.cpuMs ?? total.cpuUserMs + total.cpuSystemMs),
+      memoryBytes: cell.memoryBytes ?? null,
+      memoryPeakBytes: Math.max(cell.memoryPeakBytes ?? 0, total.memoryPeakBytes),
+      processes: cell.processes ?? null,
+      processesPeak: maxOf(cell.processesPeak ?? null, total.processesPeak),
+      readBytes: total.readBytes,
+      writtenBytes: total.writtenBytes,
+      outputBytes: total.outputBytes,
+      runs: this.#count - this.#dropped,
+      hits: { memory: memory ?? total.hits.memory, processes: processes ?? total.hits.processes },
+    }
+  }
+}
+
+function sumOf(one: Usage, other: Usage): Usage {
+  return {
+    wallMs: one.wallMs + other.wallMs,
+    cpuUserMs: one.cpuUserMs + other.cpuUserMs,
+    cpuSystemMs: one.cpuSystemMs + other.cpuSystemMs,
+    memoryPeakBytes: Math.max(one.memoryPeakBytes, other.memoryPeakBytes),
+    processesPeak: maxOf(one.processesPeak, other.processesPeak),
+    readBytes: one.readBytes + other.readBytes,
+    writtenBytes: one.writtenBytes + other.writtenBytes,
+    outputBytes: one.outputBytes + other.outputBytes,
+    hits: sumOfHits(one.hits, other.hits),
+  }
+}
+
+function sumOfHits(one: LimitHits, other: LimitHits): LimitHits {
+  const sum = (name: keyof LimitHits): number | null => (one[name] === null ? other[name] : one[name] + (other[name] ?? 0))
+  return { memory: sum('memory'), processes: sum('processes') }
+}
+
+function maxOf(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.max(one, other)
+}

@@ -1,0 +1,94 @@
+/** From a planned spec to a cell that was looked at: what is wrong or cannot be had is refused before anything is opened. */
+import type { Cell, CellSpec, CommandRules, Driver, Probe, TemplateRoot } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import type { Mount, Spec } from '../contract/spec.js'
+import { allowedDrivers, checkMounts, type PlannedSandbox } from '../policy/apply.js'
+import { candidates, type Choice, chooseDriver } from '../policy/choose.js'
+import { fileRules } from '../policy/file-rules.js'
+import { storageRefusal } from '../policy/storage.js'
+import { capabilityNames } from './capability-names.js'
+import { tryCommands } from './command-trial.js'
+import type { Filters } from './filters.js'
+import { Inspector } from './inspector.js'
+import { type OpenCell, openCell } from './open-cell.js'
+import type { Probes } from './probes.js'
+
+/** What the engine is handed to make cells with. */
+export interface Makers {
+  readonly drivers: readonly Driver[]
+  readonly templates: { resolve(name: string): Promise<TemplateRoot> }
+  /** What a list of commands may execute and read. Throws SandboxError('invalid') naming the entry. */
+  commands(names: readonly string[], root: TemplateRoot): Promise<CommandRules>
+  /** The same mounts with every link followed. Throws SandboxError naming the one that may not be handed in. */
+  mounts(mounts: readonly Mount[]): Promise<readonly Mount[]>
+  /** False only to measure what looking costs. */
+  readonly inspect?: boolean
+}
+
+export interface Order {
+  readonly id: string
+  readonly planned: PlannedSandbox
+  readonly signal: AbortSignal
+}
+
+export interface Tools {
+  readonly makers: Makers
+  readonly filters: Filters
+  readonly probes: Probes
+}
+
+/** Chosen and resolved, not yet opened. */
+export interface Preparation {
+  readonly driver: Driver
+  readonly choice: Choice
+  readonly spec: Spec
+  readonly cell: CellSpec
+}
+
+export interface MadeCell {
+  readonly probe: Probe
+  readonly open: OpenCell
+  readonly inspector: Inspector | undefined
+}
+
+export async function prepareCell({ id, planned }: Order, { makers, filters, probes }: Tools): Promise<Preparation> {
+  const { spec, policy } = planned
+  const drivers = candidates(spec, allowedDrivers(makers.drivers, policy))
+  const choice = chooseDriver(spec, await probes.known(drivers))
+  const driver = drivers.find((each) => each.name === choice.probe.driver)
+  if (!driver) throw new SandboxError('internal', `driver ${choice.probe.driver} answers under another name`)
+  const [root, mounts] = await Promise.all([
+    makers.templates.resolve(spec.template),
+    spec.mounts.length === 0 ? [] : makers.mounts(spec.mounts),
+    // Compiled here so that a profile which is wrong opens nothing.
+    choice.probe.filtersSyscalls ? filters.of(spec, []) : undefined,
+  ]).catch((error: unknown) => {
+    throw storageRefusal(error)
+  })
+  checkMounts(mounts, policy)
+  const commands = spec.commands && (await makers.commands(spec.commands, root))
+  const cell = { id, root, limits: choice.limits, rootMode: spec.root, mounts, commands }
+  return { driver, choice, spec: { ...spec, limits: choice.limits, mounts: [...mounts] }, cell }
+}
+
+/** When it is not as demanded, or is aborted, nothing of the cell is left. */
+export async function makeCell(preparation: Preparation, { filters, makers }: Tools, signal: AbortSignal): Promise<MadeCell> {
+  const { driver, choice, spec, cell: cellSpec } = preparation
+  const { probe } = choice
+  const filter = async (cell: Cell): Promise<Uint8Array | undefined> => {
+    const user = cell.users.find(({ name }) => name === spec.user)
+    return probe.filtersSyscalls ? filters.of(spec, capabilityNames(user?.capabilities ?? 0n)) : undefined
+  }
+  const open = await openCell({ driver, spec: cellSpec, filter, rules: fileRules(cellSpec.commands, cellSpec.mounts), signal })
+  try {
+    const tried = cellSpec.commands ? [await tryCommands(cellSpec.commands, open)] : []
+    const inspector = probe.isolates && makers.inspect !== false ? new Inspector({ cell: open.cell, filter: open.filter, tried }) : undefined
+    await inspector?.inspectCell()
+    return { probe, open, inspector }
+  } catch (error) {
+    open.warden.close()
+    await open.cell.close()
+    signal.throwIfAborted()
+    throw error
+  }
+}

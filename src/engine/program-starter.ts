@@ -1,0 +1,130 @@
+import type { StartRequest, StartResult } from '../channel/index.js'
+import type { CellRun, GuestUser, Probe, TemplateRoot } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import type { Limits } from '../contract/limits.js'
+import type { PlatformProcess } from '../contract/platform.js'
+import { lackingLimits } from '../policy/choose.js'
+import type { RunPlan } from '../policy/run.js'
+import { hashOf } from '../receipt/index.js'
+import type { Inspector } from './inspector.js'
+import type { Ledger, LedgerEntry } from './ledger.js'
+import type { OpenCell } from './open-cell.js'
+import { RunningProgram, type RunSurroundings } from './running-program.js'
+import { notStarted, startError } from './start-failure.js'
+import { startRequest } from './start-request.js'
+import { UnstartedProgram } from './unstarted-program.js'
+
+/** What programs are started with, and in. */
+export interface ProgramSurroundings extends Omit<RunSurroundings, 'processors'> {
+  readonly open: OpenCell
+  readonly root: TemplateRoot
+  readonly probe: Probe
+  readonly ledger: Ledger
+  /** Undefined where nobody looks: the cell isolates nothing. */
+  readonly inspector: Inspector | undefined
+  /** Of the machine. */
+  readonly processors: number
+  /** Those of the sandbox that hold now. */
+  limits(): Limits
+  /** Rejects when the sandbox is over. */
+  checkOpen(): Promise<void>
+  /** What is not as demanded ends the sandbox. */
+  readonly condemn: (error: SandboxError) => Promise<SandboxError>
+}
+
+export interface ProgramOrder {
+  readonly plan: RunPlan
+  readonly user: GuestUser
+  readonly signal: AbortSignal | undefined
+}
+
+/** Starts one program; it does not run before what the kernel says of it is as demanded. */
+export async function startProgram(order: ProgramOrder, surroundings: ProgramSurroundings): Promise<PlatformProcess> {
+  const { plan, user } = order
+  const { open, root, probe } = surroundings
+  refuseUnheld(plan, probe)
+  const run = beginRun(plan, surroundings)
+  let entry: LedgerEntry | undefined
+  try {
+    const request = startRequest({ plan, user, cell: open.cell, root, limits: surroundings.limits(), probe, group: run.group })
+    order.signal?.throwIfAborted()
+    await surroundings.checkOpen()
+    const posture = surroundings.inspector?.depthFor(user.name, plan.limits.stated.length > 0) ?? 'none'
+    entry = surroundings.ledger.begin({ commandHash: hashOf(plan.command), user: user.name, environment: Object.keys(request.env).sort(), posture })
+    return await launch({ ...order, run, request, entry }, surroundings)
+  } catch (error) {
+    if (entry) surroundings.ledger.drop(entry)
+    run.close().catch(() => undefined)
+    throw error
+  }
+}
+
+/** A limit that a run states is as strict as its sandbox's. */
+function refuseUnheld({ limits }: RunPlan, probe: Probe): void {
+  const { memoryBytes, processes, cpuTimeMs, fileSizeBytes, openFiles, stated } = limits
+  const lacking = lackingLimits({ memoryBytes, processes, cpuTimeMs, fileSizeBytes, openFiles, stated }, probe)
+  if (lacking.length > 0) throw new SandboxError('unsupported', lacking.join('; '), { hint: 'glovebox doctor' })
+}
+
+function beginRun({ limits }: RunPlan, { open }: ProgramSurroundings): CellRun {
+  const own = (name: 'memory' | 'processes', value: number): number | undefined => (limits.stated.includes(name) ? value : undefined)
+  const memoryBytes = own('memory', limits.memoryBytes)
+  const run = open.cell.beginRun({ memoryBytes, processes: own('processes', limits.processes) })
+  if (memoryBytes === undefined || run.group !== undefined) return run
+  run.close().catch(() => undefined)
+  throw new SandboxError('unsupported', 'limits.memory cannot be enforced for a single run: nothing here counts its memory by itself', {
+    hint: 'glovebox doctor',
+  })
+}
+
+interface Launch extends ProgramOrder {
+  readonly run: CellRun
+  readonly request: StartRequest
+  readonly entry: LedgerEntry
+}
+
+async function launch({ plan, signal, run, request, entry }: Launch, surroundings: ProgramSurroundings): Promise<PlatformProcess> {
+  const { ledger, probe } = surroundings
+  const startedAt = performance.now()
+  const result = await startAtGate({ request, entry }, surroundings)
+  if (!result.started) {
+    if (result.stage !== 'exec') throw startError(result, request.cwd)
+    const program = new UnstartedProgram(notStarted(result, request.argv[0] ?? ''), performance.now() - startedAt)
+    ledger.finish(entry, await program.ended)
+    run.close().catch(() => undefined)
+    return program
+  }
+  const { cpus } = surroundings.limits()
+  const processors = probe.limits.cpus.enforced ? Math.min(cpus, surroundings.processors) : surroundings.processors
+  const { failure, watchAnswer } = surroundings
+  const program = new RunningProgram({
+    program: result.process,
+    plan,
+    run,
+    surroundings: { processors, failure, watchAnswer },
+    startedAt,
+    signal,
+    onEnded: (ending) => ledger.finish(entry, ending),
+  })
+  entry.soFar = () => ({ wallMs: performance.now() - startedAt, outputBytes: program.output.printedBytes })
+  // Aborted while it started: it is over before anyone gets it.
+  if (signal?.aborted) await program.ended
+  return program
+}
+
+async function startAtGate({ request, entry }: Pick<Launch, 'request' | 'entry'>, surroundings: ProgramSurroundings): Promise<StartResult> {
+  const { open, inspector, failure, condemn, watchAnswer } = surroundings
+  const watch = watchAnswer('start a program')
+  const { number, user, environment, posture } = entry
+  const depth = posture === 'none' ? undefined : posture
+  const atGate = inspector && depth && ((pid: number): Promise<void> => inspector.inspectProgram({ pid, request, depth, run: { number, user, environment } }))
+  try {
+    return await open.warden.start(request, atGate ? { atGate } : {})
+  } catch (error) {
+    if (error instanceof SandboxError && error.code === 'invalid') throw error
+    if (error instanceof SandboxError && error.code === 'not-enforced') throw await condemn(error)
+    throw await failure(error)
+  } finally {
+    watch.cancel()
+  }
+}
