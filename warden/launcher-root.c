@@ -28,16 +28,19 @@ static void make_folder(const char *path, mode_t mode, unsigned owner)
         fail("create", path);
 }
 
-void clone_layers(const struct options *options, int *trees)
+void clone_layers(struct options *options)
 {
     if (!options->root)
         return;
     struct id_map map = { .host = options->root_base, .count = 65536 };
     int id_map = open_id_map(&map);
     for (size_t i = 0; i < options->layers; i++) {
-        trees[i] = clone_mount(AT_FDCWD, options->layer[i].source, options->layer[i].source);
-        if (!map_mount(trees[i], id_map))
-            fail("map ids of", options->layer[i].source);
+        struct layer_request *layer = &options->layer[i];
+        layer->tree = clone_mount(AT_FDCWD, layer->source, layer->source);
+        if (!map_mount(layer->tree, id_map))
+            fail("map ids of", layer->source);
+        if (is_folder(layer->tree, layer->source))
+            find_private(layer);
     }
     close(id_map);
 }
@@ -53,7 +56,7 @@ static void make_parents(char *path, unsigned owner)
     }
 }
 
-static void lay_folder(const char *to, size_t index)
+static void lay_folder(const struct layer_request *layer, const char *to, size_t index)
 {
     char up[64];
     char work[64];
@@ -65,13 +68,14 @@ static void lay_folder(const char *to, size_t index)
     snprintf(up, sizeof up, DISK "/%zu/up", index);
     snprintf(work, sizeof work, DISK "/%zu/work", index);
     make_folder(work, 0700, 0);
+    attach_mount(layer->tree, LOWER, layer->source);
     if (stat(LOWER, &status) != 0)
         fail("inspect", to);
     /* The top folder of an overlay is the upper layer's. */
     make_folder(up, status.st_mode & 07777, 0);
     if (chown(up, status.st_uid, status.st_gid) != 0)
         fail("give away", up);
-    hide_private(LOWER, up);
+    hide_private(layer, up);
     snprintf(options, sizeof options, "lowerdir=" LOWER ",upperdir=%s,workdir=%s,index=off,redirect_dir=off,metacopy=off", up, work);
     if (access(to, F_OK) != 0)
         make_mount_point(true, to);
@@ -82,16 +86,16 @@ static void lay_folder(const char *to, size_t index)
 }
 
 /* A single file cannot be overlaid: it stays read-only. */
-static void lay_file(int tree, const char *to)
+static void lay_file(const struct layer_request *layer, const char *to)
 {
     if (access(to, F_OK) != 0)
         make_mount_point(false, to);
-    attach_mount(tree, to, to);
+    attach_mount(layer->tree, to, layer->source);
     if (mount(NULL, to, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) != 0)
         fail("make read-only", to);
 }
 
-void build_root(const struct options *options, const int *trees)
+void build_root(const struct options *options)
 {
     char text[4200];
 
@@ -107,17 +111,16 @@ void build_root(const struct options *options, const int *trees)
     if (options->devices && mount(DISK "/shm", "/tmp/dev/shm", NULL, MS_BIND, NULL) != 0)
         fail("bind", DISK "/shm");
     for (size_t i = 0; i < options->layers; i++) {
-        if ((size_t)snprintf(text, sizeof text, ROOT "%s", options->layer[i].target) >= sizeof text) {
+        const struct layer_request *layer = &options->layer[i];
+        if ((size_t)snprintf(text, sizeof text, ROOT "%s", layer->target) >= sizeof text) {
             errno = ENAMETOOLONG;
-            fail("lay under", options->layer[i].target);
+            fail("lay under", layer->target);
         }
         make_parents(text, options->root_base);
-        if (is_folder(trees[i], options->layer[i].source)) {
-            attach_mount(trees[i], LOWER, options->layer[i].source);
-            lay_folder(text, i);
-        } else {
-            lay_file(trees[i], text);
-        }
-        close(trees[i]);
+        if (is_folder(layer->tree, layer->source))
+            lay_folder(layer, text, i);
+        else
+            lay_file(layer, text);
+        close(layer->tree);
     }
 }

@@ -126,13 +126,11 @@ void stage_sources(const struct options *options)
 {
     int sources[MOST_STAGES];
     int trees[MOST_MOUNTS];
-    int layers[MOST_STAGES];
 
     if (options->stages == 0 && options->mounts == 0 && !options->devices && !options->root)
         return;
     clone_mounts(options, trees);
     own_mount_namespace();
-    clone_layers(options, layers);
     for (size_t i = 0; i < options->stages; i++) {
         int fd = open(options->stage[i].source, O_PATH | O_CLOEXEC);
         if (fd < 0)
@@ -148,5 +146,5 @@ void stage_sources(const struct options *options)
     attach_mounts(options, trees);
     if (options->devices)
         make_devices();
-    build_root(options, layers);
+    build_root(options);
 }

@@ -75,6 +75,7 @@ int main(int argc, char **argv)
 
     parse_options(&options, argc, argv);
     arrange_descriptors(&options);
+    clone_layers(&options);
     join_cgroups(&options);
     /* By descriptor, because staging covers /tmp. */
     int program = open(options.program[0], O_PATH | O_CLOEXEC);

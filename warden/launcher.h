@@ -47,6 +47,10 @@ struct pass_request {
 struct layer_request {
     const char *target;
     const char *source;
+    int tree;
+    /* What not everyone may read there, by its path below the source. */
+    size_t hiddens;
+    char **hidden;
 };
 
 struct options {
@@ -114,12 +118,13 @@ void clone_mounts(const struct options *options, int *trees);
 /* To /tmp/NAME each. */
 void attach_mounts(const struct options *options, const int *trees);
 
-/* Before /tmp is covered. */
-void clone_layers(const struct options *options, int *trees);
+/* Copies what will be laid under the writable root, and looks for what must not be seen of it. */
+void clone_layers(struct options *options);
 /* The writable root at /tmp/disk/root. */
-void build_root(const struct options *options, const int *trees);
-/* Covers, in a layer to be laid over `lower`, whatever not everyone may read there. */
-void hide_private(const char *lower, const char *upper);
+void build_root(const struct options *options);
+void find_private(struct layer_request *layer);
+/* Marks those files as deleted in the layer that will be laid over. */
+void hide_private(const struct layer_request *layer, const char *upper);
 
 /* Forks the process that writes the id maps of bwrap's child once it exists. */
 void fork_mapper(const struct options *options);

@@ -94,6 +94,8 @@ static void set_flags(const struct place *place)
 static void place_one(const struct place *place, const struct own *own)
 {
   struct stat source;
+  errno = EINVAL;
+  if (*place->from != '/') die("place a mount from", place->from);
   if (lstat(place->from, &source) < 0) die("look at", place->from);
   const mode_t kind = S_ISDIR(source.st_mode) ? S_IFDIR : S_IFREG;
   set_flags(place);
@@ -101,6 +103,18 @@ static void place_one(const struct place *place, const struct own *own)
   if (syscall(SYS_move_mount, AT_FDCWD, place->from, target, "", TO_EMPTY_PATH) < 0) die("place a mount at", place->to);
   close(target);
   if (kind == S_IFDIR ? rmdir(place->from) < 0 : unlink(place->from) < 0) die("remove", place->from);
+}
+
+/* Empty once all are moved on; its name would only tell a guest how the cell was built. */
+static void remove_folder_of(const char *path)
+{
+  char folder[PATH_MAX];
+  const size_t length = (size_t)(strrchr(path, '/') - path);
+  errno = ENAMETOOLONG;
+  if (length >= sizeof folder) die("remove the folder of", path);
+  memcpy(folder, path, length);
+  folder[length] = '\0';
+  if (length > 0 && rmdir(folder) < 0) die("remove", folder);
 }
 
 void place_mounts(const struct arguments *arguments)
@@ -113,4 +127,5 @@ void place_mounts(const struct arguments *arguments)
   if (arguments->writable_count && stat(arguments->writables[0].path, &disk) < 0) die("look at", arguments->writables[0].path);
   const struct own own = { .root = root.st_dev, .disk = disk.st_dev };
   for (size_t i = 0; i < arguments->place_count; i++) place_one(&arguments->places[i], &own);
+  remove_folder_of(arguments->places[0].from);
 }

@@ -52,6 +52,20 @@ export function keyFolder(facts: PlaceFacts = processFacts()): string {
   return join(facts.env.XDG_DATA_HOME || join(facts.home, '.local', 'share'), 'glovebox')
 }
 
+/** All of the above, whether they are there or not, and root's whoever asks: nobody else has any business there. */
+export function ownPlaces(facts: PlaceFacts = processFacts()): string[] {
+  const places = [
+    stateFolder(facts),
+    cacheFolder(facts),
+    keyFolder(facts),
+    '/run/glovebox',
+    '/var/lib/glovebox-run',
+    '/var/cache/glovebox',
+    '/var/lib/glovebox',
+  ]
+  return [...new Set(places.filter((place) => isAbsolute(place)))]
+}
+
 function processFacts(): PlaceFacts {
   return { uid: process.getuid?.() ?? -1, env: process.env, home: homedir(), isWritable }
 }

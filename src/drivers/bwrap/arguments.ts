@@ -1,4 +1,6 @@
 import type { CellSpec, GuestUser } from '../../contract/driver.js'
+import type { Mount } from '../../contract/spec.js'
+import type { MountSource } from '../../sys/mount-source.js'
 import { type Capability, capabilityMask, rootCapabilities, singleIdWardenCapabilities, wardenCapabilities } from './capabilities.js'
 
 /** Whose ids a cell has: a range of the host's for itself, or only the one of whoever started it. */
@@ -15,6 +17,8 @@ export interface CellCgroups {
   readonly joins: readonly string[]
   /** Files through which each guest program enters its own. */
   readonly guestJoins: readonly string[]
+  /** Folders in which each run has a group of its own, and the file there through which its program enters. */
+  readonly runJoins: readonly { readonly folder: string; readonly file: string }[]
 }
 
 export interface CellPlan {
@@ -24,13 +28,16 @@ export interface CellPlan {
   /** The process whose death ends the cell. */
   readonly ownerPid: number
   readonly cgroups?: CellCgroups
+  /** The sources of the spec's mounts, in their order: the launcher inherits their descriptors from 3 up. */
+  readonly sources?: readonly MountSource[]
   /** Folders of the host whose inodes the cell shares, because the kernel would not veil them. */
   readonly unveilable?: ReadonlySet<string>
 }
 
 export const workdir = '/workspace'
-const userId = 1000
-const wardenId = 65_532
+export const userId = 1000
+/** Of the warden, within the cell's ids. */
+export const wardenId = 65_532
 
 /** Where bwrap binds the warden; what stays there after the warden let go of it is an empty file that tells a guest where it is. */
 const wardenPath = '/.glovebox'
@@ -40,9 +47,14 @@ export const cellVariable = 'GLOVEBOX_CELL'
 const infoFd = 3
 const blockFd = 4
 const firstJoinFd = 10
+const firstInheritedFd = 3
+/** Where a source that bwrap binds by its path is handed to the warden, to be recognised. */
+const firstSourceFd = 128
+/** Where bwrap binds the sources; the warden moves them on and removes what is left. */
+const mountPlace = '/.mounts'
 
 const devices = ['null', 'zero', 'full', 'random', 'urandom', 'tty']
-const hostDevices = devices.map((name) => `/dev/${name}`)
+export const hostDevices = devices.map((name) => `/dev/${name}`)
 const deviceLinks: readonly (readonly [string, string])[] = [
   ['/proc/self/fd', '/dev/fd'],
   ['/proc/self/fd/0', '/dev/stdin'],
@@ -52,7 +64,7 @@ const deviceLinks: readonly (readonly [string, string])[] = [
 ]
 
 /** What /proc tells of the machine rather than of the cell. */
-const masked = [
+export const masked = [
   '/proc/acpi',
   '/proc/asound',
   '/proc/bus',
@@ -78,7 +90,7 @@ const masked = [
   '/proc/timer_stats',
   '/proc/vmallocinfo',
 ]
-const readOnly = ['/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger', '/dev', '/']
+export const readOnly = ['/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger', '/dev', '/']
 
 /** The one command that builds a cell: launcher, bwrap and warden, each with its arguments. */
 export function cellArgv(plan: CellPlan): [string, ...string[]] {
@@ -93,14 +105,19 @@ export function guestUsers(ids: CellIds): GuestUser[] {
   return [user, { name: 'root', uid: 0, gid: 0, home: '/root', capabilities: capabilityMask(rootCapabilities) }]
 }
 
-function launcherArguments({ spec, ids, ownerPid, programs, cgroups, unveilable }: CellPlan): string[] {
+function launcherArguments(plan: CellPlan): string[] {
+  const { spec, ids, ownerPid, programs, cgroups, unveilable } = plan
   const joins = (cgroups?.joins ?? []).flatMap((path) => ['--join', path])
-  const opens = (cgroups?.guestJoins ?? []).flatMap((path, index) => ['--open', `${firstJoinFd + index}`, path])
-  const common = ['--parent', `${ownerPid}`, ...joins, ...opens]
-  if (ids.kind === 'single') return common
+  const common = ['--parent', `${ownerPid}`, ...joins, ...guestDoors(cgroups).flatMap(({ opened }) => opened)]
+  const placed = placedMounts(plan)
+  if (ids.kind === 'single') return [...common, ...placed.flatMap(({ inherited, handed }) => ['--pass', `${inherited}`, `${handed}`])]
+  const { diskBytes, inodes } = spec.limits
   return [
     ...common,
-    ...spec.root.binds.flatMap(({ source }, index) => [unveilable?.has(source) ? '--stage' : '--veil', stageName(index), source]),
+    ...(isOverlay(plan)
+      ? ['--root', `${ids.base}`, `${diskBytes}`, `${inodes}`, ...spec.root.binds.flatMap(({ source, target }) => ['--layer', target, source])]
+      : spec.root.binds.flatMap(({ source }, index) => [unveilable?.has(source) ? '--stage' : '--veil', stageName(index), source])),
+    ...placed.flatMap(({ inherited, name, mode, source }) => ['--mount', `${inherited}`, name, mode, source.uid === 0 ? '-' : `${ids.base + userId}`]),
     ...['--stage', 'warden', programs.warden],
     '--devices',
     ...['--map', `${ids.base}`, `${ids.size}`, `${infoFd}`, `${blockFd}`],
@@ -108,20 +125,25 @@ function launcherArguments({ spec, ids, ownerPid, programs, cgroups, unveilable 
   ]
 }
 
-function bwrapArguments({ spec, ids, programs }: CellPlan): string[] {
+function bwrapArguments(plan: CellPlan): string[] {
+  const { spec, ids, programs } = plan
   const isSingle = ids.kind === 'single'
   const sources = spec.root.binds.map(({ source }, index) => (isSingle ? source : `/tmp/${stageName(index)}`))
+  const root = isOverlay(plan)
+    ? ['--bind', '/tmp/disk/root', '/']
+    : spec.root.binds.flatMap(({ target }, index) => ['--ro-bind', sources[index] as string, target])
   return [
     ...['--unshare-all', '--unshare-user', '--as-pid-1', '--die-with-parent', '--hostname', 'glovebox'],
     ...['--clearenv', '--setenv', cellVariable, spec.id],
     ...(isSingle ? ['--uid', `${userId}`, '--gid', `${userId}`] : ['--info-fd', `${infoFd}`, '--userns-block-fd', `${blockFd}`]),
     ...['--cap-drop', 'ALL', ...(isSingle ? singleIdWardenCapabilities : wardenCapabilities).flatMap(addCapability)],
-    ...spec.root.binds.flatMap(({ target }, index) => ['--ro-bind', sources[index] as string, target]),
+    ...root,
     ...spec.root.symlinks.flatMap(({ path, target }) => ['--symlink', target, path]),
     ...['--proc', '/proc'],
     ...(isSingle ? ownDevices() : ['--dev-bind', '/tmp/dev', '/dev']),
     ...writableFolders(ids).flatMap(({ path }) => (path.startsWith('/dev/') ? [] : ['--dir', path])),
     ...['--dir', '/run', '--symlink', '/run', '/var/run'],
+    ...placedMounts(plan).flatMap(({ mode, name, source, from }) => [mode === 'ro' ? '--ro-bind' : '--bind', isSingle ? source.path : `/tmp/${name}`, from]),
     ...['--ro-bind', isSingle ? programs.warden : '/tmp/warden', wardenPath],
   ]
 }
@@ -143,20 +165,37 @@ function ownDevices(): string[] {
 function wardenArguments(plan: CellPlan): string[] {
   const { spec, ids, cgroups } = plan
   const isSingle = ids.kind === 'single'
+  const noexec = spec.commands === undefined ? '' : ',noexec'
+  const placed = placedMounts(plan)
   return [
     ...(isSingle ? veiledInside(plan) : []).flatMap((path) => ['--veil', path]),
-    ...['--disk', `${spec.limits.diskBytes}`, `${spec.limits.inodes}`],
-    ...writableFolders(ids).flatMap(({ path, owner, mode }) => ['--writable', path, `${owner}`, `${owner}`, mode]),
+    ...(isOverlay(plan) ? [] : ['--disk', `${spec.limits.diskBytes}`, `${spec.limits.inodes}`]),
+    ...ownFolders(plan).flatMap(({ path, owner, mode }) => [isOverlay(plan) ? '--folder' : '--writable', path, `${owner}`, `${owner}`, mode]),
+    ...(isSingle ? placed : []).flatMap(({ handed, from }) => ['--recognise', `${handed}`, from]),
+    ...placed.flatMap(({ from, target, mode }) => ['--place', from, target, `${mode}${noexec}`]),
+    ...(noexec === '' ? [] : ['--noexec']),
     '--pts',
     ...masked.flatMap((path) => ['--mask', path]),
-    ...[...(isSingle ? hostDevices : []), ...readOnly].flatMap((path) => ['--readonly', path]),
+    ...[...(isSingle ? hostDevices : []), ...readOnlyPaths(plan)].flatMap((path) => ['--readonly', path]),
     ...['--detach', wardenPath],
-    ...(cgroups?.guestJoins ?? []).flatMap((_, index) => ['--join', `${firstJoinFd + index}`]),
+    ...guestDoors(cgroups).flatMap(({ joined }) => joined),
   ]
 }
 
+/** How the launcher opens the way into a guest's cgroups, and how the warden uses it. */
+function guestDoors(cgroups: CellCgroups | undefined): { opened: string[]; joined: string[] }[] {
+  const doors = [
+    ...(cgroups?.guestJoins ?? []).map((path) => ({ option: '--open', path, join: '--join', file: [] })),
+    ...(cgroups?.runJoins ?? []).map(({ folder, file }) => ({ option: '--open-folder', path: folder, join: '--join-below', file: [file] })),
+  ]
+  return doors.map(({ option, path, join, file }, index) => {
+    const descriptor = `${firstJoinFd + index}`
+    return { opened: [option, descriptor, path], joined: [join, descriptor, ...file] }
+  })
+}
+
 /** The kernel refuses to veil a folder with mounts of the host's below it, which are bound one by one: those stay as they are. */
-function veiledInside({ spec, unveilable }: CellPlan): string[] {
+export function veiledInside({ spec, unveilable }: CellPlan): string[] {
   const { binds } = spec.root
   const isBelow = (target: string, other: string): boolean => target.startsWith(`${other}/`)
   const standsAlone = (target: string): boolean => !binds.some((other) => isBelow(other.target, target) || isBelow(target, other.target))
@@ -169,7 +208,7 @@ interface WritableFolder {
   readonly mode: string
 }
 
-function writableFolders(ids: CellIds): WritableFolder[] {
+export function writableFolders(ids: CellIds): WritableFolder[] {
   const root = ids.kind === 'single' ? userId : 0
   return [
     { path: workdir, owner: userId, mode: '0755' },
@@ -179,6 +218,49 @@ function writableFolders(ids: CellIds): WritableFolder[] {
     { path: '/dev/shm', owner: root, mode: '1777' },
     ...(ids.kind === 'single' ? [] : [{ path: '/root', owner: 0, mode: '0700' }]),
   ]
+}
+
+/** The folders that share the cell's disk, each a mount of its own; one that a mount takes the place of is none of them. */
+export function diskFolders({ spec, ids }: CellPlan): WritableFolder[] {
+  return writableFolders(ids).filter(({ path }) => !spec.mounts.some(({ target }) => target === path))
+}
+
+/** What the warden makes ready for its guests. Where the whole root is the disk, these are plain folders of it, beside those that bwrap made on the way. */
+function ownFolders(plan: CellPlan): WritableFolder[] {
+  if (!isOverlay(plan)) return diskFolders(plan)
+  const above = ['/home', '/var', '/run'].map((path) => ({ path, owner: 0, mode: '0755' }))
+  return [...above, ...writableFolders(plan.ids).filter(({ path }) => !path.startsWith('/dev/'))]
+}
+
+/** The whole root is the cell's disk; only a cell with ids of its own can have that. */
+export function isOverlay({ spec, ids }: CellPlan): boolean {
+  return spec.rootMode === 'overlay' && ids.kind === 'range'
+}
+
+export function readOnlyPaths(plan: CellPlan): string[] {
+  return readOnly.filter((path) => path !== '/' || !isOverlay(plan))
+}
+
+interface PlacedMount {
+  readonly source: MountSource
+  readonly target: string
+  readonly mode: 'ro' | 'rw'
+  readonly name: string
+  /** Where bwrap binds it. */
+  readonly from: string
+  /** The launcher's descriptor of it, and the warden's. */
+  readonly inherited: number
+  readonly handed: number
+}
+
+/** Those within another come after it. */
+export function placedMounts({ spec, sources = [] }: CellPlan): PlacedMount[] {
+  const placed = sources.map((source, index) => {
+    const { target, mode } = spec.mounts[index] as Mount
+    const [name, from] = [`mount${index}`, `${mountPlace}/${index}`]
+    return { source, target, mode, name, from, inherited: firstInheritedFd + index, handed: firstSourceFd + index }
+  })
+  return placed.sort((one, other) => one.target.split('/').length - other.target.split('/').length)
 }
 
 function stageName(index: number): string {

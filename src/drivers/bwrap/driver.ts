@@ -1,8 +1,11 @@
 import type { Cell, CellSpec, Driver } from '../../contract/driver.js'
 import { type Cgroups, type CgroupsUnavailable, detectCgroups } from '../../sys/cgroups.js'
+import { type MountSources, openMountSources } from '../../sys/mount-source.js'
+import type { CellPrograms } from './arguments.js'
 import { readHostFacts } from './facts.js'
 import { canMapRanges } from './judgement.js'
 import { createLessor, type Lessor } from './lease.js'
+import { checkRootMode, mountFailure } from './mount-refusals.js'
 import { openCell } from './open-cell.js'
 import { probeHost } from './probe.js'
 import { createVeilMemory } from './veil-memory.js'
@@ -10,21 +13,34 @@ import { createVeilMemory } from './veil-memory.js'
 export interface BwrapDriverOptions {
   /** What holds memory and processor limits; sought on this machine unless given. */
   readonly cgroups?: Cgroups | CgroupsUnavailable
+  /** What cells are built with, instead of what is found. */
+  readonly programs?: Partial<CellPrograms>
 }
 
 /** Nothing is touched before the driver is used. */
 export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
   const cgroups = remember(() => new Promise<Cgroups | CgroupsUnavailable>((resolve) => resolve(options.cgroups ?? detectCgroups())), always)
-  const lessor = remember(async (): Promise<Lessor> => createLessor({ hasRanges: canMapRanges(await readHostFacts()), cgroups: await cgroups() }), always)
+  const hasRanges = remember(async () => canMapRanges(await readHostFacts()), always)
+  const lessor = remember(async (): Promise<Lessor> => createLessor({ hasRanges: await hasRanges(), cgroups: await cgroups() }), always)
   const veils = createVeilMemory()
-  const open = async (spec: CellSpec, signal: AbortSignal): Promise<Cell> => {
-    signal.throwIfAborted()
+  const openWith = async (spec: CellSpec, sources: MountSources, signal: AbortSignal): Promise<Cell> => {
     const lease = await (await lessor()).lease(spec)
     try {
-      return await openCell({ spec, lease, signal, unveilable: veils.unveilable() })
+      return await openCell({ spec, lease, signal, unveilable: veils.unveilable(), sources: sources.list, programs: options.programs })
     } catch (error) {
-      if (veils.learn(error, spec.root)) return open(spec, signal)
-      throw error
+      if (veils.learn(error, spec.root)) return openWith(spec, sources, signal)
+      throw mountFailure(error, spec.mounts)
+    }
+  }
+  const open = async (spec: CellSpec, signal: AbortSignal): Promise<Cell> => {
+    signal.throwIfAborted()
+    const ids = (await hasRanges()) ? 'range' : 'single'
+    checkRootMode(spec, ids)
+    const sources = openMountSources(spec.mounts, ids)
+    try {
+      return await openWith(spec, sources, signal)
+    } finally {
+      sources.close()
     }
   }
   const probe = remember(

@@ -1,7 +1,8 @@
-import type { Obstacle, Probe } from '../../contract/driver.js'
+import type { Availability, Obstacle, Probe } from '../../contract/driver.js'
 import type { Cgroups } from '../../sys/cgroups.js'
 import { capabilityMask, launcherCapabilities } from './capabilities.js'
 import type { HostFacts } from './facts.js'
+import { overlayNeedsRanges } from './mount-refusals.js'
 
 /** What became of a cell that was opened only to see whether it opens. */
 export type Trial = { readonly opened: true } | FailedTrial
@@ -151,7 +152,30 @@ export function judgeUsers(facts: HostFacts): Probe['users'] {
   return { user: { available: true }, root: { available: false, why } }
 }
 
-export function judgeFeatures(): Probe['features'] {
-  const none = { available: false, why: 'this driver cannot do it yet' } as const
-  return { commands: none, 'mounts-ro': none, 'mounts-rw': none, 'root-overlay': none }
+/** `overlayTrial` is why a writable root could not be built when it was tried; undefined when it could. */
+/** Whether only some programs can be let run: what became of a cell in which none was. */
+export function judgeCommands(trial: Trial): Availability {
+  if (trial.opened) return { available: true }
+  return { available: false, why: `a cell with rules for files did not open: ${lastLine(trial.said) || 'it ended without a word'}` }
+}
+
+export function judgeFeatures(facts: HostFacts, overlayTrial: string | undefined): Omit<Probe['features'], 'commands'> {
+  const mounts = judgeMounts(facts)
+  return { 'mounts-ro': mounts, 'mounts-rw': mounts, 'root-overlay': judgeOverlay(facts, overlayTrial) }
+}
+
+/** As root a source is bound with its owner mapped, which Linux 5.12 brought; with a single id it is bound as it is. */
+function judgeMounts(facts: HostFacts): Availability {
+  return !canMapRanges(facts) || isAtLeast(facts, [5, 12])
+    ? { available: true }
+    : { available: false, why: `Linux ${facts.kernel.join('.')} cannot map the owner of a mount; 5.12 can` }
+}
+
+function judgeOverlay(facts: HostFacts, trial: string | undefined): Availability {
+  if (!canMapRanges(facts)) return { available: false, why: overlayNeedsRanges }
+  return trial === undefined ? { available: true } : { available: false, why: `the kernel refused to overlay /usr: ${lastLine(trial)}` }
+}
+
+function isAtLeast({ kernel: [major, minor] }: HostFacts, [leastMajor, leastMinor]: readonly [number, number]): boolean {
+  return major > leastMajor || (major === leastMajor && minor >= leastMinor)
 }

@@ -1,10 +1,13 @@
 import { once as eventOf } from 'node:events'
-import type { Cell, CellSpec, CellUsage } from '../../contract/driver.js'
+import type { Cell, CellSpec } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
+import type { MountSource } from '../../sys/mount-source.js'
 import { nativeProgram } from '../../sys/native.js'
 import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
-import { cellArgv, guestUsers } from './arguments.js'
+import { type CellPlan, type CellPrograms, cellArgv, guestUsers } from './arguments.js'
 import { BwrapCell, endProcess } from './cell.js'
+import { createInspection } from './cell-inspection.js'
+import { createCellLimits } from './cell-limits.js'
 import { bwrapPath } from './facts.js'
 import type { Lease } from './lease.js'
 
@@ -13,6 +16,10 @@ export interface Opening {
   readonly lease: Lease
   readonly signal: AbortSignal
   readonly unveilable: ReadonlySet<string>
+  /** Of the spec's mounts; left open. */
+  readonly sources: readonly MountSource[]
+  /** Instead of those that are found. */
+  readonly programs?: Partial<CellPrograms> | undefined
 }
 
 /** A cell whose warden has begun to speak. Whatever keeps it from that, the lease is released and nothing of the cell is left. */
@@ -21,10 +28,13 @@ export async function openCell(opening: Opening): Promise<Cell> {
   let process: SpawnedProcess | undefined
   try {
     signal.throwIfAborted()
-    process = await spawnCell(opening)
+    const plan = planOf(opening)
+    process = await spawnProcess(cellArgv(plan), { cwd: '/', env: {}, descriptors: opening.sources.map(({ descriptor }) => descriptor) })
+    const inspection = createInspection({ plan, lease, monitorPid: process.pid })
     await greeting(process, signal)
-    const usage = () => usageOf(lease)
-    return new BwrapCell({ process, users: guestUsers(lease.ids), usage, remains: lease.remains, release: lease.release })
+    lease.cgroup?.settle()
+    const limits = createCellLimits(opening.spec, lease.cgroup)
+    return new BwrapCell({ process, users: guestUsers(lease.ids), limits, inspection, remains: lease.remains, release: lease.release })
   } catch (error) {
     if (process) await endProcess(process, lease.remains)
     await lease.release()
@@ -32,24 +42,12 @@ export async function openCell(opening: Opening): Promise<Cell> {
   }
 }
 
-function usageOf({ cgroup }: Lease): CellUsage {
-  const counted = cgroup?.usage()
-  return {
-    cpuMs: counted?.cpuMs,
-    memoryBytes: undefined,
-    memoryPeakBytes: counted?.memoryPeakBytes,
-    processes: undefined,
-    processesPeak: counted?.processesPeak,
-    hits: { memory: counted?.oomKills, processes: counted?.processHits },
-  }
-}
-
-function spawnCell({ spec, lease, unveilable }: Opening): Promise<SpawnedProcess> {
+function planOf({ spec, lease, unveilable, sources, programs }: Opening): CellPlan {
   const { ids, cgroup } = lease
-  const bwrap = bwrapPath()
+  const bwrap = programs?.bwrap ?? bwrapPath()
   if (bwrap === undefined) throw new SandboxError('unavailable', 'the program bwrap is not installed', { hint: 'glovebox doctor' })
-  const programs = { launcher: nativeProgram('launcher'), bwrap, warden: nativeProgram('warden') }
-  return spawnProcess(cellArgv({ spec, ids, programs, ownerPid: process.pid, unveilable, ...(cgroup && { cgroups: cgroup }) }), { cwd: '/', env: {} })
+  const found = { launcher: programs?.launcher ?? nativeProgram('launcher'), bwrap, warden: programs?.warden ?? nativeProgram('warden') }
+  return { spec, ids, programs: found, ownerPid: process.pid, unveilable, sources, ...(cgroup && { cgroups: cgroup }) }
 }
 
 /** Resolves when the warden's first bytes are there to be read, which are left for whoever connects to it. */

@@ -3,11 +3,15 @@ import type { Cell, CellSpec, Obstacle, Probe } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import { defaultLimits } from '../../contract/limits.js'
 import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
+import { nativeProgram } from '../../sys/native.js'
 import { randomId } from '../../sys/random-id.js'
+import { capture } from '../../sys/spawn.js'
 import { type HostFacts, readHostFacts } from './facts.js'
-import { canMapRanges, judgeLimits, judgeFeatures, judgeUsers, obstacleOf, obstaclesBefore, type Trial } from './judgement.js'
+import { canMapRanges, judgeCommands, judgeLimits, judgeFeatures, judgeUsers, obstacleOf, obstaclesBefore, type Trial } from './judgement.js'
 
 const trialMs = 10_000
+/** The warden's numbers for reading files and for moving them between folders. */
+const readAndMove = 2 | 4
 
 export interface ProbeOptions {
   open(spec: CellSpec, signal: AbortSignal): Promise<Cell>
@@ -20,15 +24,28 @@ export interface ProbeOptions {
 export async function probeHost(options: ProbeOptions): Promise<Probe> {
   const facts = await readHostFacts()
   const before = obstaclesBefore(facts)
-  if (before.length > 0) return describe(facts, before, { unavailable: 'not looked for' })
+  if (before.length > 0) return describe(facts, { obstacles: before, cgroups: { unavailable: 'not looked for' }, overlayTrial: 'not tried', ruled: notTried })
   const cgroups = await options.cgroups().catch((error: unknown): CgroupsUnavailable => ({ unavailable: String(error) }))
-  const trial = await tryCell(options)
-  const found = describe(facts, trial.opened ? [] : [obstacleOf(facts, trial)], cgroups)
+  // The harder one first: where it opens, the plain one would.
+  const ruled = await tryCell(options, tryRules)
+  const trial = ruled.opened ? ruled : await tryCell(options, tryNothing)
+  const overlayTrial = canMapRanges(facts) ? await tryOverlay() : undefined
+  const found = describe(facts, { obstacles: trial.opened ? [] : [obstacleOf(facts, trial)], cgroups, overlayTrial, ruled })
   const sharedFiles = options.sharedFiles()
   return sharedFiles === '' ? found : { ...found, facts: { ...found.facts, 'shared files': sharedFiles } }
 }
 
-function describe(facts: HostFacts, obstacles: readonly Obstacle[], cgroups: Cgroups | CgroupsUnavailable): Probe {
+interface Findings {
+  readonly obstacles: readonly Obstacle[]
+  readonly cgroups: Cgroups | CgroupsUnavailable
+  readonly overlayTrial: string | undefined
+  /** What became of a cell with rules for files. */
+  readonly ruled: Trial
+}
+
+const notTried: Trial = { opened: false, said: 'not tried' }
+
+function describe(facts: HostFacts, { obstacles, cgroups, overlayTrial, ruled }: Findings): Probe {
   return {
     driver: 'bwrap',
     tier: 'process',
@@ -36,7 +53,7 @@ function describe(facts: HostFacts, obstacles: readonly Obstacle[], cgroups: Cgr
     obstacles,
     limits: judgeLimits(facts, 'unavailable' in cgroups ? (cgroups.enforces ?? cgroups.unavailable) : cgroups.enforces),
     users: judgeUsers(facts),
-    features: judgeFeatures(),
+    features: { ...judgeFeatures(facts, overlayTrial), commands: judgeCommands(ruled) },
     filtersSyscalls: true,
     isolates: true,
     facts: {
@@ -47,14 +64,43 @@ function describe(facts: HostFacts, obstacles: readonly Obstacle[], cgroups: Cgr
   }
 }
 
+interface Attempt {
+  readonly commands: CellSpec['commands']
+  within(cell: Cell, signal: AbortSignal): Promise<void>
+}
+
+const tryNothing: Attempt = {
+  commands: undefined,
+  async within(cell, signal) {
+    const warden = await connectWarden(cell.channel, { signal })
+    warden.close()
+  },
+}
+
+/** A program is put under the rules, and so found out whether the kernel has them, though there is no such program. */
+const tryRules: Attempt = {
+  commands: { executable: [], readable: [], unlisted: undefined },
+  async within(cell, signal) {
+    const warden = await connectWarden(cell.channel, { signal, rules: [{ access: readAndMove, path: cell.workdir }] })
+    const [user] = cell.users
+    if (!user) throw new SandboxError('internal', 'a cell without users')
+    const { uid, gid, capabilities } = user
+    const run = cell.beginRun({ memoryBytes: undefined, processes: undefined })
+    const place = run.group === undefined ? {} : { group: run.group }
+    const result = await warden.start({ argv: ['/nowhere'], env: {}, cwd: '/', uid, gid, capabilities, rlimits: [], stdin: false, ...place })
+    warden.close()
+    await run.close()
+    if (result.started || result.stage !== 'exec') throw new SandboxError('unsupported', result.started ? 'what is not there was started' : result.text)
+  },
+}
+
 /** A small cell: nothing of the host but the warden, which must say hello, and the folder that every template shows. */
-async function tryCell(options: ProbeOptions): Promise<Trial> {
+async function tryCell(options: ProbeOptions, attempt: Attempt): Promise<Trial> {
   const signal = AbortSignal.timeout(trialMs)
   try {
-    const cell = await options.open(trialSpec(), signal)
+    const cell = await options.open({ ...trialSpec(), commands: attempt.commands }, signal)
     try {
-      const warden = await connectWarden(cell.channel, { signal })
-      warden.close()
+      await attempt.within(cell, signal)
     } finally {
       await cell.close()
     }
@@ -66,6 +112,16 @@ async function tryCell(options: ProbeOptions): Promise<Trial> {
     const knows = error.hint !== undefined && !error.hint.includes('doctor')
     return { opened: false, said: error.message, ...(knows ? { hint: error.hint } : {}) }
   }
+}
+
+/** A writable root over a folder of the filesystem that most of a template lies on, thrown away at once. Undefined when it could be built. */
+async function tryOverlay(): Promise<string | undefined> {
+  const root = ['--root', `${0x78000000}`, `${2 ** 20}`, '1024', '--layer', '/usr', '/usr/bin']
+  const tried = await capture([nativeProgram('launcher'), ...root, '--', '/bin/true'], { timeoutMs: trialMs }).catch((error: unknown) => ({
+    code: -1,
+    stderr: String(error),
+  }))
+  return tried.code === 0 ? undefined : tried.stderr
 }
 
 function trialSpec(): CellSpec {

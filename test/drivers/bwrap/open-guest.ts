@@ -26,13 +26,14 @@ export interface GuestOptions {
   readonly driver?: Driver
   readonly limits?: Partial<Limits>
   readonly root?: TemplateRoot
+  readonly spec?: Partial<Pick<CellSpec, 'rootMode' | 'mounts' | 'commands'>>
 }
 
 export async function specOf(options: GuestOptions = {}): Promise<CellSpec> {
   const root = options.root ?? (await createHostTemplates().resolve('host'))
   const { diskBytes } = { ...defaultLimits, ...options.limits }
   const limits = { ...defaultLimits, inodes: inodesFor(diskBytes), fileSizeBytes: diskBytes, stated: [], ...options.limits }
-  return { id: randomId(), root, limits, rootMode: 'readonly', mounts: [], commands: undefined }
+  return { id: randomId(), root, limits, rootMode: 'readonly', mounts: [], commands: undefined, ...options.spec }
 }
 
 export async function openGuest(options: GuestOptions = {}): Promise<Guest> {

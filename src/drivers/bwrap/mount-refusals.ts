@@ -1,0 +1,31 @@
+import type { CellSpec } from '../../contract/driver.js'
+import { SandboxError } from '../../contract/errors.js'
+import type { Mount } from '../../contract/spec.js'
+import type { CellIds } from './arguments.js'
+
+/** Throws SandboxError('unsupported') for a writable root that cannot be had, or not together with the rest. */
+export function checkRootMode({ rootMode, commands }: CellSpec, ids: CellIds['kind']): void {
+  if (rootMode !== 'overlay') return
+  if (ids === 'single')
+    throw new SandboxError('unsupported', `root: 'overlay' is not available: ${overlayNeedsRanges}`, { hint: 'sudo glovebox run --root overlay …' })
+  if (commands !== undefined) {
+    const why = 'where programs are, a guest could write others, and a loader would start them'
+    throw new SandboxError('unsupported', `commands: cannot be enforced together with root: 'overlay': ${why}`, { hint: "leave out root: 'overlay'" })
+  }
+}
+
+export const overlayNeedsRanges = 'only root can give a cell ids of its own, which own what is in its root'
+
+/** The launcher names the mount that the kernel refused; that is said of the field it came from. */
+const refusal = /launcher: (map owner of|copy mount of|make private) mount(\d+): (.+)$/s
+
+export function mountFailure(error: unknown, mounts: readonly Mount[]): unknown {
+  const [, verb, digits, why] = (error instanceof SandboxError && refusal.exec(error.message)) || []
+  const mount = mounts[Number(digits)]
+  if (mount === undefined) return error
+  if (verb === 'map owner of') {
+    const said = `${mount.source} cannot be mounted read-write: its filesystem cannot make its owner the cell’s user (${why})`
+    return new SandboxError('unsupported', `mounts[${digits}].mode: ${said}`, { hint: `cp -a ${mount.source} /var/tmp/copy`, cause: error })
+  }
+  return new SandboxError('unsupported', `mounts[${digits}].source: ${mount.source} cannot be mounted: ${why}`, { hint: 'glovebox doctor', cause: error })
+}

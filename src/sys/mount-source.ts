@@ -1,0 +1,273 @@
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  type Stats,
+  statfsSync,
+  statSync,
+} from 'node:fs'
+import { homedir } from 'node:os'
+import { SandboxError } from '../contract/errors.js'
+import type { Mount } from '../contract/spec.js'
+import { forbiddenAtTop, forbiddenInHome, forbiddenTrees, isBelow, kernelFilesystems, type SourceFacts, sourceRefusal } from './mount-source-rules.js'
+import { ownPlaces } from './places.js'
+import { parseMountTable } from './posture/mount-table.js'
+
+/** A folder or file of the host's that was checked while it was held open; whatever its path leads to later, this is what is mounted. */
+export interface MountSource {
+  readonly descriptor: number
+  /** Without links. */
+  readonly path: string
+  readonly isFolder: boolean
+  readonly uid: number
+}
+
+export interface MountSources {
+  /** In the order of the mounts. */
+  readonly list: readonly MountSource[]
+  close(): void
+}
+
+/** Whether the cell has ids of its own, so that anyone's files can be given to its user, or only the one of whoever calls. */
+export type SourceIds = 'range' | 'single'
+
+/** Node does not name it; the same on every architecture that there are cells for. */
+const openPath = 0o10000000
+
+/** The same mounts with every link followed. Throws SandboxError('invalid') naming the one that would hand over what no cell may have. */
+// eslint-disable-next-line @typescript-eslint/require-await -- whoever asks need not know that this machine answers at once
+export async function resolveMounts(mounts: readonly Mount[]): Promise<readonly Mount[]> {
+  const sources = openAll(mounts)
+  sources.close()
+  return mounts.map((mount, index) => ({ ...mount, source: (sources.list[index] as MountSource).path }))
+}
+
+/** Opens the resolved sources and checks them again, this time for good. Throws SandboxError naming the mount's field; then none is left open. */
+export function openMountSources(mounts: readonly Mount[], ids: SourceIds): MountSources {
+  const sources = openAll(mounts)
+  try {
+    mounts.forEach((mount, index) => {
+      const source = sources.list[index] as MountSource
+      if (source.path !== mount.source) {
+        throw new SandboxError('invalid', `mounts[${index}].source: ${mount.source} leads to ${source.path} by now`, { hint: `ls -ld ${mount.source}` })
+      }
+      if (mount.mode === 'rw') checkOwner({ source, field: `mounts[${index}].mode`, ids })
+      checkNesting({ mounts, list: sources.list, index })
+    })
+    if (ids === 'single' && mounts.length > 0) checkMountsBelow(sources.list)
+    return sources
+  } catch (error) {
+    sources.close()
+    throw error
+  }
+}
+
+function openAll(mounts: readonly Mount[]): MountSources {
+  const opened: number[] = []
+  const close = (): void => opened.splice(0).forEach((descriptor) => closeSync(descriptor))
+  try {
+    const surroundings = mounts.length === 0 ? { homes: [], ownFolders: [], sockets: [] } : readSurroundings()
+    return { list: mounts.map((mount, index) => openSource({ mount, field: `mounts[${index}].source`, opened, surroundings })), close }
+  } catch (error) {
+    close()
+    throw error
+  }
+}
+
+type Surroundings = Omit<SourceFacts, 'path'>
+
+interface Opening {
+  readonly mount: Mount
+  readonly field: string
+  readonly opened: number[]
+  readonly surroundings: Surroundings
+}
+
+function openSource({ mount, field, opened, surroundings }: Opening): MountSource {
+  const refuse = (why: string, hint?: string): SandboxError =>
+    new SandboxError('invalid', `${field}: ${mount.source} cannot be mounted: ${why}`, hint === undefined ? {} : { hint })
+  const descriptor = held(mount.source, refuse)
+  opened.push(descriptor)
+  const status = fstatSync(descriptor)
+  const path = truePath(descriptor, status)
+  if (path === undefined) throw refuse('it was moved or removed while it was looked at', `ls -ld ${mount.source}`)
+  const link = path === mount.source ? '' : `it leads to ${path}, and `
+  const why =
+    kindRefusal(descriptor, status) ?? sourceRefusal({ path, ...surroundings }) ?? twinRefusal(status, surroundings) ?? contentRefusal(descriptor, status)
+  if (why !== undefined) throw refuse(`${link}${why}`)
+  return { descriptor, path, isFolder: status.isDirectory(), uid: status.uid }
+}
+
+function held(path: string, refuse: (why: string, hint?: string) => SandboxError): number {
+  try {
+    return openSync(path, openPath)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const words: Readonly<Record<string, string>> = {
+      ENOENT: 'it does not exist',
+      EACCES: 'this user may not reach it',
+      ELOOP: 'its links go round in circles',
+    }
+    throw refuse(words[code ?? ''] ?? String(code), `ls -ld ${path}`)
+  }
+}
+
+/** What the kernel says the descriptor is, as long as that path still leads there. */
+function truePath(descriptor: number, status: Stats): string | undefined {
+  const path = readlinkSync(viaDescriptor(descriptor))
+  const there = lstatSync(path, { throwIfNoEntry: false })
+  return there?.dev === status.dev && there.ino === status.ino ? path : undefined
+}
+
+function viaDescriptor(descriptor: number): string {
+  return `/proc/self/fd/${descriptor}`
+}
+
+function kindRefusal(descriptor: number, status: Stats): string | undefined {
+  if (status.isSocket()) return 'it is a socket, through which a guest would reach a program outside'
+  if (status.isFIFO()) return 'it is a pipe, through which a guest would reach a program outside'
+  if (status.isBlockDevice() || status.isCharacterDevice()) return 'it is a device'
+  const filesystem = kernelFilesystems[statfsSync(viaDescriptor(descriptor)).type]
+  return filesystem === undefined ? undefined : `it is on a ${filesystem} filesystem, which is the kernel’s own`
+}
+
+/** The same folder or file under another path, by a bind mount or a hard link. */
+function twinRefusal(status: Stats, { homes, ownFolders }: Surroundings): string | undefined {
+  const places = [
+    { path: '/', why: 'it is the whole host' },
+    { path: '/etc', why: 'it holds secrets of this machine' },
+    ...forbiddenTrees,
+    ...homes.flatMap((home) => [{ path: home, why: 'it is a home folder' }, ...forbiddenInHome.map(({ path, why }) => ({ path: `${home}/${path}`, why }))]),
+    ...ownFolders.map((path) => ({ path, why: 'glovebox keeps its own records there' })),
+  ]
+  const twin = places.find(({ path }) => {
+    const other = statOf(path)
+    return other?.dev === status.dev && other.ino === status.ino
+  })
+  return twin && `it is the same as ${twin.path}: ${twin.why}`
+}
+
+function contentRefusal(descriptor: number, status: Stats): string | undefined {
+  const here = viaDescriptor(descriptor)
+  try {
+    accessSync(here, status.isDirectory() ? constants.R_OK | constants.X_OK : constants.R_OK)
+  } catch {
+    return 'this user may not read it'
+  }
+  if (!status.isDirectory()) return undefined
+  const key = forbiddenAtTop.find(({ path }) => statOf(`${here}/${path}`) !== undefined)
+  if (key !== undefined) return `it holds ${key.path}: ${key.why}`
+  const socket = readdirSync(`${here}/`, { withFileTypes: true }).find((entry) => entry.isSocket())
+  return socket && `it holds the socket ${socket.name}, through which a guest would reach a program outside`
+}
+
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })
+  } catch {
+    return undefined
+  }
+}
+
+interface OwnerCheck {
+  readonly source: MountSource
+  readonly field: string
+  readonly ids: SourceIds
+}
+
+/** In the cell the owner is its user. Root's files would make the cell's user as good as root wherever the host trusts what it finds there. */
+function checkOwner({ source: { path, uid, isFolder }, field, ids }: OwnerCheck): void {
+  const caller = process.getuid?.() ?? -1
+  const copy = `cp ${isFolder ? '-r' : ''} ${path} ./copy`.replace('  ', ' ')
+  const hint = caller === 0 ? `${copy} && chown -R 1000:1000 ./copy` : copy
+  const refuse = (why: string): SandboxError => new SandboxError('unsupported', `${field}: ${path} cannot be mounted read-write: ${why}`, { hint })
+  if (uid === 0) throw refuse('it belongs to root, and the cell’s user would write files of root’s')
+  if (ids === 'single' && uid !== caller) throw refuse(`it belongs to uid ${uid}, and without root only files of uid ${caller} can be given to the cell’s user`)
+}
+
+interface Nesting {
+  readonly mounts: readonly Mount[]
+  readonly list: readonly MountSource[]
+  readonly index: number
+}
+
+/** A mount within another needs a place there: nothing is ever made in a source. */
+function checkNesting({ mounts, list, index }: Nesting): void {
+  const { target } = mounts[index] as Mount
+  const source = list[index] as MountSource
+  const field = `mounts[${index}].target`
+  if (target === '/workspace' && !source.isFolder) throw new SandboxError('invalid', `${field}: /workspace is a folder, and ${source.path} is none`)
+  const outer = mounts
+    .map((mount, at) => ({ at, target: mount.target }))
+    .filter((mount) => isBelow(target, mount.target))
+    .sort((a, b) => b.target.length - a.target.length)[0]
+  if (outer === undefined) return
+  const parent = list[outer.at] as MountSource
+  const place = `${viaDescriptor(parent.descriptor)}${target.slice(outer.target.length)}`
+  const there = lstatSync(place, { throwIfNoEntry: false })
+  if (there !== undefined && (source.isFolder ? there.isDirectory() : there.isFile())) return
+  const kind = source.isFolder ? 'folder' : 'file'
+  throw new SandboxError(
+    'invalid',
+    `${field}: ${target} lies in mounts[${outer.at}], whose source ${parent.path} has no such ${kind}, and nothing is made there`,
+  )
+}
+
+/** With ids of its own a cell is shown the one mount that a source lies on. Without, the kernel does not let go of what is mounted below. */
+function checkMountsBelow(list: readonly MountSource[]): void {
+  const points = parseMountTable(contentOf('/proc/self/mountinfo')).map(({ target }) => target)
+  list.forEach(({ path }, index) => {
+    const below = points.find((point) => isBelow(point, path))
+    if (below === undefined) return
+    throw new SandboxError(
+      'unsupported',
+      `mounts[${index}].source: ${path} cannot be mounted: without root what is mounted below it, at ${below}, would come with it`,
+    )
+  })
+}
+
+function readSurroundings(): Surroundings {
+  return { homes: homeFolders(), ownFolders: ownPlaces(), sockets: listeningSockets() }
+}
+
+const firstPersonId = 1000
+const lastPersonId = 60_000
+
+/** Of root, of whoever calls, and of the people that this machine knows. */
+function homeFolders(): string[] {
+  const rows = contentOf('/etc/passwd')
+    .split('\n')
+    .map((line) => line.split(':'))
+  const people = rows.filter(([, , uid]) => uid === '0' || (Number(uid) >= firstPersonId && Number(uid) <= lastPersonId)).map((row) => row[5] ?? '')
+  const below = ['/home', '/var/home'].flatMap((folder) => namesIn(folder).map((name) => `${folder}/${name}`))
+  const homes = ['/root', homedir(), ...people, ...below].filter((home) => home.startsWith('/') && home !== '/')
+  return [...new Set(homes)]
+}
+
+/** Bound to a path in our network namespace: a path is no secret there, and namespaces do not keep a guest from it. */
+function listeningSockets(): string[] {
+  const lines = contentOf('/proc/net/unix').split('\n')
+  return lines.flatMap((line) => /^(?:\S+ +){7}(\/.*)$/.exec(line)?.[1] ?? [])
+}
+
+function contentOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
