@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 // Writes the published JSON Schemas from the zod schemas that the code itself uses.
 // node scripts/schemas.mjs [--check]   --check writes nothing, and fails when a file is not in step
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -11,28 +11,23 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** `io`: whether a file is what a person writes (input) or what we write (output). @type {readonly { file: string, module: string, name: string, title: string, io: 'input' | 'output' }[]} */
 const published = [{ file: 'receipt.schema.json', module: 'src/contract/receipt.ts', name: 'receiptSchema', title: 'A receipt of Glovebox', io: 'output' }]
 
-/** Sources have no JavaScript beside them: each is bundled into a file for a moment, below the tree, where zod is found. @param {string} module @returns {Promise<Record<string, any>>} */
+/** Sources have no JavaScript beside them: each is bundled with zod in memory. @param {string} module @returns {Promise<Record<string, any>>} */
 async function load(module) {
-  const folder = join(root, 'build', `schemas-${process.pid}`)
-  const outfile = join(folder, `${module.replaceAll('/', '-')}.mjs`)
-  try {
-    await build({ entryPoints: [join(root, module)], outfile, bundle: true, format: 'esm', platform: 'node', packages: 'external', logLevel: 'silent' })
-    return await import(pathToFileURL(outfile).href)
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+  const stdin = { contents: `export { z } from 'zod'; export * from './${module}'`, resolveDir: root, loader: /** @type {const} */ ('ts') }
+  const { outputFiles } = await build({ stdin, bundle: true, write: false, format: 'esm', platform: 'node', logLevel: 'silent' })
+  return await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0]?.contents ?? []).toString('base64')}`)
 }
 
 /** @param {typeof published[number]} entry */
 async function textOf({ file, module, name, title, io }) {
-  const { z } = await import('zod')
-  const { $schema, ...schema } = z.toJSONSchema((await load(module))[name], { io, unrepresentable: 'any' })
+  const { z, [name]: source } = await load(module)
+  const { $schema, ...schema } = z.toJSONSchema(source, { io, unrepresentable: 'any' })
   const head = { $schema, $id: `urn:glovebox:${file}`, title }
   return `${JSON.stringify({ ...head, ...schema }, undefined, 2)}\n`
 }
 
 const isCheck = process.argv.includes('--check')
-mkdirSync(join(root, 'schemas'), { recursive: true })
+if (!isCheck) mkdirSync(join(root, 'schemas'), { recursive: true })
 for (const entry of published) {
   const path = join(root, 'schemas', entry.file)
   const text = await textOf(entry)
