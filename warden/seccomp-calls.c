@@ -42,13 +42,17 @@ static int parse_number(const char *text) {
   return *end == '\0' && number < 1 << 20 ? (int)number : CALL_UNKNOWN;
 }
 
-int find_call(uint32_t arch, const char *name) {
-  int is_native = arch == seccomp_arch_native();
-  if (name[0] >= '0' && name[0] <= '9') return is_native ? parse_number(name) : CALL_FOREIGN;
+int call_number(uint32_t arch, const char *name) {
+  if (name[0] >= '0' && name[0] <= '9') return parse_number(name);
   int number = seccomp_syscall_resolve_name_arch(arch, name);
+  if (number >= 0) return number;
+  return number == __NR_SCMP_ERROR ? find_newer(arch, name) : CALL_ABSENT;
+}
+
+int find_call(uint32_t arch, const char *name) {
+  int number = call_number(arch, name);
+  if (number < 0 || arch == seccomp_arch_native()) return number;
   /* Compiling for another architecture, libseccomp takes its own number of a call and translates it. */
-  if (number >= 0) return is_native ? number : seccomp_syscall_resolve_name(name);
-  if (number != __NR_SCMP_ERROR) return CALL_ABSENT;
-  number = find_newer(arch, name);
-  return number >= 0 && !is_native ? CALL_FOREIGN : number;
+  int own = name[0] >= '0' && name[0] <= '9' ? CALL_FOREIGN : seccomp_syscall_resolve_name(name);
+  return own >= 0 ? own : CALL_FOREIGN;
 }

@@ -13,4 +13,7 @@ enum { CALL_UNKNOWN = -1, CALL_ABSENT = -2, CALL_FOREIGN = -3 };
  */
 int find_call(uint32_t arch, const char *name);
 
+/* The number that a call has on `arch` itself, or one of the answers above. */
+int call_number(uint32_t arch, const char *name);
+
 #endif

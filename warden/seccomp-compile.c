@@ -5,11 +5,16 @@
  *   foreign ACTION                                 what meets the entry points of other architectures (i386 and x32 on x86_64)
  *   rule ACTION CALL [INDEX OP VALUE [VALUE2]]...  all conditions of a line must hold; lines of one call are alternatives
  *   maybe ACTION CALL ...                          the same, but a call with an unknown name is left out
+ *   first ACTION CALL                              ahead of all rules, whatever they say
+ *   known CALL                                     counts as named by a rule
+ *   above ACTION                                   what meets calls with numbers above every one that is named
  *
  * ACTION is allow, log, trap, kill-thread, kill-process or errno:NUMBER; CALL a name or a number; OP one of ne, lt, le, eq, ge,
- * gt, and masked-eq (VALUE is the mask then). A call that the architecture does not have is left out. All decisions are made by
- * whoever wrote the lines; an error names its line, and nothing is written to stdout then.
+ * gt, and masked-eq (VALUE is the mask then). A call that the architecture does not have is left out, and so is a rule that says what the
+ * default says. All decisions are made by whoever wrote the lines; an error names its line, and nothing is written to stdout then.
  */
+#define _GNU_SOURCE
+#include "seccomp-ahead.h"
 #include "seccomp-calls.h"
 
 #include <errno.h>
@@ -17,12 +22,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
 
 enum { MAX_ARGS = 6, MAX_WORDS = 3 + MAX_ARGS * 4 };
 
 struct compilation {
   uint32_t arch;
   scmp_filter_ctx filter;
+  uint32_t fallback;
+  struct ahead ahead;
   unsigned line;
   unsigned rules;
 };
@@ -98,9 +108,36 @@ static int add_rule(struct compilation *c, char **words, int count) {
   if (call == CALL_FOREIGN) return refuse(c, "can only be compiled on the architecture it is for", words[2]);
   int matched = parse_conditions(c, words + 3, conditions);
   if (matched < 0) return -1;
+  ahead_know(&c->ahead, (uint32_t)call_number(c->arch, words[2]));
+  /* What says the same as the default adds nothing, and libseccomp refuses it. */
+  if (action == c->fallback) return 0;
   int error = seccomp_rule_add_exact_array(c->filter, action, call, (unsigned)matched, conditions);
   if (error < 0) return refuse(c, strerror(-error), words[2]);
   c->rules++;
+  return 0;
+}
+
+static int add_first(struct compilation *c, char **words, int count) {
+  uint32_t action;
+  if (count != 3) return refuse(c, "too few words or too many", words[0]);
+  if (parse_action(words[1], &action) < 0) return refuse(c, "no action", words[1]);
+  int number = call_number(c->arch, words[2]);
+  if (number == CALL_ABSENT) return 0;
+  if (number < 0) return refuse(c, "unknown system call", words[2]);
+  ahead_know(&c->ahead, (uint32_t)number);
+  return ahead_add(&c->ahead, (uint32_t)number, action) < 0 ? refuse(c, "too many lines like it", words[0]) : 0;
+}
+
+static int add_known(struct compilation *c, char **words, int count) {
+  if (count != 2) return refuse(c, "too few words or too many", words[0]);
+  int number = call_number(c->arch, words[1]);
+  if (number >= 0) ahead_know(&c->ahead, (uint32_t)number);
+  return 0;
+}
+
+static int set_above(struct compilation *c, char **words, int count) {
+  if (count != 2 || parse_action(words[1], &c->ahead.above) < 0) return refuse(c, "no action", count > 1 ? words[1] : words[0]);
+  c->ahead.has_above = 1;
   return 0;
 }
 
@@ -108,6 +145,7 @@ static int begin(struct compilation *c, char **words, int count) {
   uint32_t action;
   if (c->filter != NULL) return refuse(c, "stands twice", words[0]);
   if (count != 2 || parse_action(words[1], &action) < 0) return refuse(c, "no action", count > 1 ? words[1] : words[0]);
+  c->fallback = action;
   c->filter = seccomp_init(action);
   if (c->filter == NULL) return refuse(c, "libseccomp refuses this default", words[1]);
   if (c->arch == seccomp_arch_native()) return 0;
@@ -127,6 +165,9 @@ static int take_line(struct compilation *c, char *text) {
   if (strcmp(words[0], "default") == 0) return begin(c, words, count);
   if (c->filter == NULL) return refuse(c, "the default must come first", words[0]);
   if (strcmp(words[0], "rule") == 0 || strcmp(words[0], "maybe") == 0) return add_rule(c, words, count);
+  if (strcmp(words[0], "first") == 0) return add_first(c, words, count);
+  if (strcmp(words[0], "known") == 0) return add_known(c, words, count);
+  if (strcmp(words[0], "above") == 0) return set_above(c, words, count);
   uint32_t action;
   if (strcmp(words[0], "foreign") != 0) return refuse(c, "unknown first word", words[0]);
   if (count != 2 || parse_action(words[1], &action) < 0) return refuse(c, "no action", count > 1 ? words[1] : words[0]);
@@ -147,10 +188,23 @@ static int take_lines(struct compilation *c) {
   return status;
 }
 
+static int copy_all(int from, int to) {
+  off_t at = 0;
+  off_t end = lseek(from, 0, SEEK_END);
+  while (at < end)
+    if (sendfile(to, from, &at, (size_t)(end - at)) <= 0) return -1;
+  return end < 0 ? -1 : 0;
+}
+
+/* Held back until it is whole, so that a failure leaves nothing on stdout. */
 static int write_program(struct compilation *c) {
   /* A tree of calls keeps loading and running the filter short. Without rules libseccomp would build an empty tree and forget the default. */
   if (c->rules > 0 && seccomp_attr_set(c->filter, SCMP_FLTATR_CTL_OPTIMIZE, 2) < 0) return refuse(c, "libseccomp has no tree of calls", "optimize");
-  int error = seccomp_export_bpf(c->filter, 1);
+  int draft = memfd_create("filter", MFD_CLOEXEC);
+  if (draft < 0) return refuse(c, strerror(errno), "draft of the filter");
+  int error = ahead_write(&c->ahead, c->arch, draft) < 0 ? -errno : seccomp_export_bpf(c->filter, draft);
+  if (error == 0 && copy_all(draft, STDOUT_FILENO) < 0) error = -errno;
+  close(draft);
   return error < 0 ? refuse(c, strerror(-error), "standard output") : 0;
 }
 

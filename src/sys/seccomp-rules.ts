@@ -14,26 +14,67 @@ export interface SeccompTarget {
 const dockerArch = { x86_64: 'amd64', aarch64: 'arm64' } as const
 const EPERM = 1
 
+export interface SeccompRequest {
+  readonly profile: SeccompProfile
+  readonly target: SeccompTarget
+  /** How errors name the profile. */
+  readonly name: string
+  /** No file without a name, which could be filled and executed; no rule of a profile allows it back. */
+  readonly withoutNamelessFiles: boolean
+}
+
+/** What `seccomp-compile` reads. */
+export interface SeccompLines {
+  readonly text: string
+  /** The place in the profile behind each line, where there is one. */
+  readonly places: readonly (string | undefined)[]
+}
+
 interface Line {
   readonly place: string
+  readonly field: string
   readonly call: string
   readonly action: string
   readonly conditions: string
   readonly optional: boolean
 }
 
+const notThere = 'errno:38'
+const allowing = ['allow', 'log']
+const namelessFiles = ['memfd_create', 'memfd_secret']
+
 /**
- * The lines that `seccomp-compile` reads. Every entry point of another architecture (i386 and x32 on x86_64) kills the process:
- * a program that enters there would otherwise meet other numbers for the same calls.
+ * Every entry point of another architecture (i386 and x32 on x86_64) kills the process: a program that enters there would otherwise meet other numbers
+ * for the same calls. Calls that a profile could not know, and a clone3 that it does not name, are not there: libraries then use older calls.
  */
-export function seccompLines(profile: SeccompProfile, target: SeccompTarget): string {
+export function seccompLines({ profile, target, name, withoutNamelessFiles }: SeccompRequest): SeccompLines {
   const fallback = actionWord(profile.defaultAction, profile.defaultErrnoRet ?? profile.defaultErrno)
-  const lines = (profile.syscalls ?? []).flatMap((rule, index) => (isFor(rule, target) ? linesOf(rule, `syscalls[${index}]`) : []))
-  refuseContradictions(lines)
-  // What says the same as the default adds nothing, and libseccomp refuses it.
-  const told = lines.filter((line) => line.action !== fallback)
-  const texts = new Set(told.map((line) => `${line.optional ? 'maybe' : 'rule'} ${line.action} ${line.call}${line.conditions}`))
-  return [`default ${fallback}`, 'foreign kill-process', ...texts, ''].join('\n')
+  const rules = (profile.syscalls ?? []).map((rule, index) => ({ rule, lines: linesOf(rule, `syscalls[${index}]`), isOurs: isFor(rule, target) }))
+  const lines = rules.flatMap((each) => (each.isOurs ? each.lines : []))
+  refuseContradictions(lines, name)
+  const known = rules.flatMap((each) => (each.isOurs ? [] : each.lines.map(({ call }) => `known ${call}`)))
+  const texts = new Map<string, string | undefined>([
+    [`default ${fallback}`, undefined],
+    ['foreign kill-process', undefined],
+    ...lines.map((line): [string, string] => [`${line.optional ? 'maybe' : 'rule'} ${line.action} ${line.call}${line.conditions}`, line.field]),
+    ...known.map((text): [string, undefined] => [text, undefined]),
+    ...ours({ fallback, lines, withoutNamelessFiles }).map((text): [string, undefined] => [text, undefined]),
+  ])
+  return { text: [...texts.keys(), ''].join('\n'), places: [...texts.values()] }
+}
+
+interface Told {
+  readonly fallback: string
+  readonly lines: readonly Line[]
+  readonly withoutNamelessFiles: boolean
+}
+
+function ours({ fallback, lines, withoutNamelessFiles }: Told): string[] {
+  return [
+    ...(lines.some(({ call }) => call === 'clone3') ? [] : [`rule ${notThere} clone3`]),
+    ...(allowing.includes(fallback) ? [] : [`above ${notThere}`]),
+    ...(withoutNamelessFiles ? namelessFiles.map((call) => `first ${notThere} ${call}`) : []),
+  ]
 }
 
 function actionWord(action: SeccompAction, errno: number | null | undefined): string {
@@ -58,8 +99,16 @@ function isAtLeast(kernel: string, filter: SeccompRuleFilter): boolean {
 
 function linesOf(rule: SeccompRule, place: string): Line[] {
   const action = actionWord(rule.action, rule.errnoRet ?? rule.errno)
-  return (rule.names ?? [rule.name ?? '']).flatMap((call) =>
-    alternativesOf(rule.args ?? []).map((conditions) => ({ place, call, action, conditions: conditions.map(conditionText).join(''), optional: rule.optional })),
+  const named = rule.names?.map((call, index) => ({ call, field: `${place}.names[${index}]` })) ?? [{ call: rule.name ?? '', field: `${place}.name` }]
+  return named.flatMap(({ call, field }) =>
+    alternativesOf(rule.args ?? []).map((conditions) => ({
+      place,
+      field,
+      call,
+      action,
+      conditions: conditions.map(conditionText).join(''),
+      optional: rule.optional,
+    })),
   )
 }
 
@@ -75,7 +124,7 @@ function conditionText(condition: SeccompCondition): string {
 }
 
 /** libseccomp lets a rule without conditions swallow the others of its call; a refusal would be lost without a word. */
-function refuseContradictions(lines: readonly Line[]): void {
+function refuseContradictions(lines: readonly Line[], name: string): void {
   const unconditional = new Map<string, Line>()
   for (const line of lines) if (line.conditions === '' && !unconditional.has(line.call)) unconditional.set(line.call, line)
   for (const line of lines) {
@@ -83,7 +132,7 @@ function refuseContradictions(lines: readonly Line[]): void {
     if (other === undefined || other.action === line.action) continue
     throw new SandboxError(
       'invalid',
-      `seccomp profile: ${line.place} says ${line.action} to ${line.call}, ${other.place} says ${other.action} to it without condition`,
+      `seccomp profile ${name}: ${line.place} says ${line.action} to ${line.call}, ${other.place} says ${other.action} to it without condition`,
     )
   }
 }

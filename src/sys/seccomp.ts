@@ -6,9 +6,13 @@ import { dirname, join } from 'node:path'
 import { buffer, text } from 'node:stream/consumers'
 import { SandboxError } from '../contract/errors.js'
 import { nativeProgram } from './native.js'
+import { ARCH, simulate } from './filter-simulator.js'
 import { parseSeccompProfile } from './seccomp-profile.js'
-import type { SeccompTarget } from './seccomp-rules.js'
-import { seccompLines } from './seccomp-rules.js'
+import { type SeccompLines, seccompLines, type SeccompTarget } from './seccomp-rules.js'
+import type { SeccompSource } from './seccomp-source.js'
+
+/** Raised when the same profile becomes other lines. */
+const edition = 2
 
 const INSTRUCTION_BYTES = 8
 /** The kernel's own bound on a filter. */
@@ -20,44 +24,28 @@ export interface SeccompOptions {
   readonly cacheDir: string
 }
 
-/** A profile in Docker's JSON format, as it was read. */
-export interface SeccompSource {
-  readonly text: string
-  /** How errors name it, such as its path. */
-  readonly name: string
+/** For whom a filter is. */
+export interface SeccompGuest {
   /** Capabilities that the guest keeps, such as CAP_CHOWN: rules may depend on them. */
   readonly capabilities?: readonly string[]
+  /** Whatever the profile says, the guest makes no file without a name, which it could fill and execute. */
+  readonly withoutNamelessFiles?: boolean
 }
 
 /** Filters as arrays of `sock_filter`, each compiled once and kept by the hash of its profile, its target and the compiler. */
 export interface SeccompCompiler {
-  compile(source: SeccompSource): Promise<Uint8Array>
-  compileDefault(): Promise<Uint8Array>
+  /** Throws SandboxError('invalid') naming the profile, and its rule and field where it is about one. */
+  compile(source: SeccompSource, guest?: SeccompGuest): Promise<Uint8Array>
+  compileDefault(guest?: SeccompGuest): Promise<Uint8Array>
 }
 
-export function createSeccompCompiler(options: SeccompOptions): SeccompCompiler {
-  let compilingDefault: Promise<Uint8Array> | undefined
-  const compile = (source: SeccompSource): Promise<Uint8Array> => compileCached(source, options.cacheDir)
-  return {
-    compile,
-    compileDefault: () => {
-      compilingDefault ??= readDefaultProfile()
-        .then(compile)
-        .catch((error: unknown) => {
-          compilingDefault = undefined
-          throw error
-        })
-      return compilingDefault
-    },
-  }
+export function createSeccompCompiler({ cacheDir }: SeccompOptions): SeccompCompiler {
+  const compile: SeccompCompiler['compile'] = (source, guest = {}) => compileCached({ source, guest, cacheDir })
+  return { compile, compileDefault: async (guest) => compile(await readDefaultProfile(), guest) }
 }
 
 async function readDefaultProfile(): Promise<SeccompSource> {
   return { text: await readFile(new URL('./profiles/default.json', import.meta.url), 'utf8'), name: 'default.json' }
-}
-
-function targetOf(source: SeccompSource): SeccompTarget {
-  return { arch: hostArch(), kernel: release(), capabilities: source.capabilities ?? [] }
 }
 
 function hostArch(): SeccompTarget['arch'] {
@@ -71,16 +59,26 @@ function hostArch(): SeccompTarget['arch'] {
   }
 }
 
-async function compileCached(source: SeccompSource, cacheDir: string): Promise<Uint8Array> {
+interface Order {
+  readonly source: SeccompSource
+  readonly guest: SeccompGuest
+  readonly cacheDir: string
+}
+
+async function compileCached({ source, guest, cacheDir }: Order): Promise<Uint8Array> {
   const program = nativeProgram('seccomp-compile')
-  const target = targetOf(source)
+  const target: SeccompTarget = { arch: hostArch(), kernel: release(), capabilities: guest.capabilities ?? [] }
+  const withoutNamelessFiles = guest.withoutNamelessFiles ?? false
   const { size, mtimeMs, ctimeMs } = await stat(program)
   // A profile that was compiled before was valid then, so reading it again is not needed on the way to a cell.
-  const facts = JSON.stringify([source.text, target, size, mtimeMs, ctimeMs])
+  const facts = JSON.stringify([edition, source.text, target, withoutNamelessFiles, size, mtimeMs, ctimeMs])
   const place = join(cacheDir, 'seccomp', `${createHash('sha256').update(facts).digest('hex')}.bpf`)
   const cached = await readCached(place)
   if (cached) return cached
-  const filter = await compileLines(program, seccompLines(parseSeccompProfile(source.text, source.name), target))
+  const { name } = source
+  const lines = seccompLines({ profile: parseSeccompProfile(source.text, name), target, name, withoutNamelessFiles })
+  const filter = await compileLines(program, lines, name)
+  checkStartable(filter, target.arch, name)
   // A place that cannot be written costs the next start some milliseconds, nothing else.
   await keep(place, Buffer.concat([digestOf(filter), filter])).catch(() => undefined)
   return filter
@@ -115,22 +113,44 @@ function unlessExists(error: NodeJS.ErrnoException): void {
 }
 
 /** Runs the native compiler; an error of its names the line, and with it the rule. */
-async function compileLines(program: string, lines: string): Promise<Uint8Array> {
+async function compileLines(program: string, lines: SeccompLines, name: string): Promise<Uint8Array> {
   const child = spawn(program, [], { cwd: '/', env: {}, stdio: 'pipe' })
   const exited = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
   // A compiler that refuses a line stops reading; its own words say more than the broken pipe.
-  child.stdin.on('error', () => undefined).end(lines)
+  child.stdin.on('error', () => undefined).end(lines.text)
   const [filter, complaint, code] = await Promise.all([buffer(child.stdout), text(child.stderr), exited])
-  if (code !== 0) throw refusal(complaint, lines)
+  if (code !== 0) throw refusal(complaint, lines, name)
   if (filter.length === 0 || filter.length % INSTRUCTION_BYTES !== 0) throw new SandboxError('internal', `a filter of ${filter.length} bytes is no program`)
   const instructions = filter.length / INSTRUCTION_BYTES
-  if (instructions > MAX_INSTRUCTIONS) throw new SandboxError('invalid', `the filter has ${instructions} instructions; the kernel takes ${MAX_INSTRUCTIONS}`)
+  if (instructions > MAX_INSTRUCTIONS) {
+    throw new SandboxError('invalid', `seccomp profile ${name}: its filter has ${instructions} instructions; the kernel takes ${MAX_INSTRUCTIONS}`)
+  }
   return filter
 }
 
-function refusal(complaint: string, lines: string): SandboxError {
-  const match = /line (\d+): (.*)/.exec(complaint)
-  if (!match) return new SandboxError('internal', `seccomp-compile ended without a filter: ${complaint.trim() || 'no reason given'}`)
-  const line = lines.split('\n')[Number(match[1]) - 1] ?? ''
-  return new SandboxError('invalid', `seccomp profile: ${match[2]} (in '${line}')`)
+function refusal(complaint: string, { places }: SeccompLines, name: string): SandboxError {
+  const match = /line (\d+): (.*): (.*)/.exec(complaint)
+  const place = places[Number(match?.[1]) - 1]
+  if (match === null || place === undefined) {
+    return new SandboxError('internal', `seccomp-compile ended without a filter: ${complaint.trim() || 'no reason given'}`)
+  }
+  return new SandboxError('invalid', `seccomp profile ${name}: ${place}: ${match[3]} '${match[2]}'`)
+}
+
+/** Numbers on each architecture of what is called between loading the filter and a program's first instruction, and of what ends it. */
+const startingCalls = {
+  read: { x86_64: 0, aarch64: 63 },
+  write: { x86_64: 1, aarch64: 64 },
+  execve: { x86_64: 59, aarch64: 221 },
+  exit_group: { x86_64: 231, aarch64: 94 },
+} as const
+
+/** Better said before a cell is built than by a program that ends at once. */
+function checkStartable(filter: Uint8Array, arch: SeccompTarget['arch'], name: string): void {
+  const refused = Object.entries(startingCalls).filter(([, numbers]) => {
+    const verdict = simulate(filter, { arch: ARCH[arch], number: numbers[arch] })
+    return verdict !== 'allow' && verdict !== 'log'
+  })
+  if (refused.length === 0) return
+  throw new SandboxError('invalid', `seccomp profile ${name}: no program could start, because it refuses ${refused.map(([call]) => call).join(', ')}`)
 }

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { nativeProgram } from '../../src/sys/native.js'
 import { createSeccompCompiler } from '../../src/sys/seccomp.js'
-import { ARCH, simulate } from './bpf-simulator.js'
+import { ARCH, simulate } from '../../src/sys/filter-simulator.js'
 
 const arch = process.arch === 'x64' ? ARCH.x86_64 : ARCH.aarch64
 let place: string
@@ -137,7 +137,7 @@ describe('a compiler', () => {
     const wrong = { text: JSON.stringify({ defaultAction: 'SCMP_ACT_ERRNO', syscalls: [{ names: ['raed'], action: 'SCMP_ACT_ALLOW' }] }), name: 'mine.json' }
     await expect(createSeccompCompiler({ cacheDir: place }).compile(wrong)).rejects.toMatchObject({
       code: 'invalid',
-      message: "seccomp profile: raed: unknown system call (in 'rule allow raed')",
+      message: "seccomp profile mine.json: syscalls[0].names[0]: unknown system call 'raed'",
     })
   })
 })

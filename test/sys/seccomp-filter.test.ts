@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createSeccompCompiler } from '../../src/sys/seccomp.js'
-import { ARCH, simulate } from './bpf-simulator.js'
+import { ARCH, simulate } from '../../src/sys/filter-simulator.js'
 import { testUnless } from '../unless.js'
 
 const isX86 = process.arch === 'x64'

@@ -1,21 +1,48 @@
 import { describe, expect, it } from 'vitest'
 import { parseSeccompProfile } from '../../src/sys/seccomp-profile.js'
-import { type SeccompTarget, seccompLines } from '../../src/sys/seccomp-rules.js'
+import { type SeccompRequest, type SeccompTarget, seccompLines } from '../../src/sys/seccomp-rules.js'
 
 const target: SeccompTarget = { arch: 'x86_64', kernel: '6.1.0-18-amd64', capabilities: [] }
 
+function request(profile: object, options: Partial<SeccompTarget> = {}): SeccompRequest {
+  return {
+    profile: parseSeccompProfile(JSON.stringify(profile), 'mine.json'),
+    target: { ...target, ...options },
+    name: 'mine.json',
+    withoutNamelessFiles: false,
+  }
+}
+
+/** The lines of a profile's own rules. */
 function linesOf(profile: object, options: Partial<SeccompTarget> = {}): string[] {
-  const lines = seccompLines(parseSeccompProfile(JSON.stringify(profile), 'mine.json'), { ...target, ...options })
-  return lines.trim().split('\n').slice(2)
+  const { text, places } = seccompLines(request(profile, options))
+  return text.split('\n').filter((_, index) => places[index] !== undefined)
 }
 
 const deny = { defaultAction: 'SCMP_ACT_ERRNO' }
 const allow = (names: string[], rest: object = {}) => ({ names, action: 'SCMP_ACT_ALLOW', ...rest })
 
 describe('a seccomp profile', () => {
-  it('becomes a default, a word on foreign entries, and a line for each call', () => {
-    const profile = parseSeccompProfile(JSON.stringify({ ...deny, defaultErrnoRet: 38, syscalls: [allow(['read', 'write'])] }), 'mine.json')
-    expect(seccompLines(profile, target)).toBe('default errno:38\nforeign kill-process\nrule allow read\nrule allow write\n')
+  it('becomes a default, a word on foreign entries, a line for each call, and our words on what it does not name', () => {
+    const profile = { ...deny, syscalls: [allow(['read', 'write']), allow(['bpf'], { includes: { caps: ['CAP_BPF'] } })] }
+    expect(seccompLines(request(profile))).toEqual({
+      text: 'default errno:1\nforeign kill-process\nrule allow read\nrule allow write\nknown bpf\nrule errno:38 clone3\nabove errno:38\n',
+      places: [undefined, undefined, 'syscalls[0].names[0]', 'syscalls[0].names[1]', undefined, undefined, undefined],
+    })
+  })
+
+  it('decides itself about clone3 when it names it, and about newer calls when it allows what it does not name', () => {
+    expect(seccompLines(request({ defaultAction: 'SCMP_ACT_ALLOW', syscalls: [{ name: 'clone3', action: 'SCMP_ACT_ALLOW' }] })).text).toBe(
+      'default allow\nforeign kill-process\nrule allow clone3\n',
+    )
+  })
+
+  it('cannot allow files without a name where they are forbidden', () => {
+    const { text } = seccompLines({
+      ...request({ defaultAction: 'SCMP_ACT_ALLOW', syscalls: [allow(['memfd_create', 'clone3'])] }),
+      withoutNamelessFiles: true,
+    })
+    expect(text.split('\n')).toEqual(expect.arrayContaining(['first errno:38 memfd_create', 'first errno:38 memfd_secret']))
   })
 
   it('answers EPERM where it names no errno, and takes errnos by number and by name', () => {
@@ -64,10 +91,8 @@ describe('a seccomp profile', () => {
     ])
   })
 
-  it('leaves out what only repeats the default or another rule', () => {
-    expect(linesOf({ ...deny, syscalls: [{ names: ['mount'], action: 'SCMP_ACT_ERRNO' }, allow(['read', 'read']), allow(['read'])] })).toEqual([
-      'rule allow read',
-    ])
+  it('leaves out what only repeats another rule', () => {
+    expect(linesOf({ ...deny, syscalls: [allow(['read', 'read']), allow(['read'])] })).toEqual(['rule allow read'])
   })
 
   it('marks rules whose names may be unknown', () => {
@@ -76,7 +101,9 @@ describe('a seccomp profile', () => {
 
   it('is refused when one rule would silently swallow another', () => {
     const syscalls = [allow(['ioctl']), { names: ['ioctl'], action: 'SCMP_ACT_ERRNO', args: [{ index: 1, value: 21522, op: 'SCMP_CMP_EQ' }] }]
-    expect(() => linesOf({ ...deny, syscalls })).toThrow('syscalls[1] says errno:1 to ioctl, syscalls[0] says allow to it without condition')
+    expect(() => linesOf({ ...deny, syscalls })).toThrow(
+      'seccomp profile mine.json: syscalls[1] says errno:1 to ioctl, syscalls[0] says allow to it without condition',
+    )
   })
 })
 

@@ -1,14 +1,14 @@
-/** Runs a seccomp program the way the kernel would, for calls that this kernel or machine cannot make. */
+/** Runs a seccomp program the way the kernel would: for calls that have not been made yet, or that this machine cannot make. */
 
 export const ARCH = { x86_64: 0xc000003e, i386: 0x40000003, aarch64: 0xc00000b7 } as const
 
-export interface SimulatedCall {
+interface SimulatedCall {
   readonly arch: number
   readonly number: number
   readonly args?: readonly bigint[]
 }
 
-export type Verdict = 'allow' | 'log' | 'trap' | 'kill-process' | 'kill-thread' | `errno:${number}`
+type Verdict = 'allow' | 'log' | 'trap' | 'kill-process' | 'kill-thread' | `errno:${number}`
 
 /** seccomp_data: the number, the architecture, the instruction pointer, six arguments. */
 function recordOf(call: SimulatedCall): DataView {
