@@ -134,6 +134,23 @@ describe('at its gate', () => {
     expect((await peer.collect(1)).stdout.toString()).toBe('fed at the gate')
   })
 
+  test('a program that is stopped and goes on still waits', async () => {
+    await using peer = new Peer()
+    peer.start(1, shell('echo through'))
+    const pid = await gatedPid(peer, 1)
+    const state = () => /^State:\t(.)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+    for (const [signal, reached] of [
+      ['SIGSTOP', 'T'],
+      ['SIGCONT', 'S'],
+    ] as const) {
+      process.kill(pid, signal)
+      await expect.poll(state, { timeout: 10_000 }).toBe(reached)
+    }
+    expect(typesOf(peer, 1)).toEqual([])
+    release(peer, 1)
+    expect((await peer.collect(1)).stdout.toString()).toBe('through\n')
+  })
+
   test('a hundred wait at once, and go in any order', async () => {
     await using peer = new Peer()
     const runs = Array.from({ length: 100 }, (_, index) => index + 1)
