@@ -26,8 +26,9 @@ export async function readSeccompSource(profile: string | Readonly<Record<string
 
 async function readText(path: string): Promise<string> {
   // A fifo would wait for a writer that never comes.
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
-    throw refusal(path, reasons[error.code ?? ''] ?? `cannot be opened (${error.code ?? error.message})`)
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: unknown) => {
+    const code = (error as NodeJS.ErrnoException).code ?? String(error)
+    throw refusal(path, reasons[code] ?? `cannot be opened (${code})`)
   })
   try {
     return await readBounded(file, path)
