@@ -17,7 +17,10 @@ export async function tryCommands(rules: CommandRules, { cell, warden }: OpenCel
 }
 
 async function trial(program: string, { uid, gid, capabilities }: GuestUser, { cell, warden }: Pick<OpenCell, 'cell' | 'warden'>): Promise<void> {
-  const result = await warden.start({ argv: [program], env: {}, cwd: cell.workdir, uid, gid, capabilities, rlimits: [], stdin: false })
+  const run = cell.beginRun({ memoryBytes: undefined, processes: undefined })
+  const place = run.group === undefined ? {} : { group: run.group }
+  const result = await warden.start({ argv: [program], env: {}, cwd: cell.workdir, uid, gid, capabilities, rlimits: [], stdin: false, ...place })
+  await run.close()
   if (!result.started && result.stage === 'exec' && result.errno === permissionDenied) return
   const found = result.started ? 'was started' : `failed with ${result.text} (errno ${result.errno})`
   throw new SandboxError('not-enforced', `commands of cell: ${program}, which is not listed, ${found} instead of being refused with EACCES`, {
