@@ -5,6 +5,7 @@ import { defaultLimits, limitsSchema } from '../contract/limits.js'
 import type { SandboxFilter, SandboxInfo } from '../contract/platform.js'
 import { idSchema, type Spec, specSchema } from '../contract/spec.js'
 import { checkEnv } from './bounds.js'
+import { checkMountTargets } from './mounts.js'
 import { parseObject, parseWith } from './refusal.js'
 
 const limitNames = Object.keys(limitsSchema.shape) as LimitName[]
@@ -13,6 +14,7 @@ const limitNames = Object.keys(limitsSchema.shape) as LimitName[]
 export function parseSpec(input: unknown): Spec {
   const { limits, lifetime, ...rest } = parseObject(specSchema, input, { what: 'spec', objects: ['limits', 'env', 'metadata'] })
   checkEnv(rest.env)
+  checkMountTargets(rest.mounts)
   return { ...rest, limits: completeLimits(limits), lifetimeMs: lifetime }
 }
 

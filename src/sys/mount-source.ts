@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  realpathSync,
   type Stats,
   statfsSync,
   statSync,
@@ -209,14 +210,22 @@ function checkNesting({ mounts, list, index }: Nesting): void {
     .sort((a, b) => b.target.length - a.target.length)[0]
   if (outer === undefined) return
   const parent = list[outer.at] as MountSource
-  const place = `${viaDescriptor(parent.descriptor)}${target.slice(outer.target.length)}`
-  const there = lstatSync(place, { throwIfNoEntry: false })
-  if (there !== undefined && (source.isFolder ? there.isDirectory() : there.isFile())) return
+  const there = statWithoutLinks(`${parent.path}${target.slice(outer.target.length)}`)
+  if (source.isFolder ? there?.isDirectory() : there?.isFile()) return
   const kind = source.isFolder ? 'folder' : 'file'
   throw new SandboxError(
     'invalid',
     `${field}: ${target} lies in mounts[${outer.at}], whose source ${parent.path} has no such ${kind}, and nothing is made there`,
   )
+}
+
+/** Undefined also for a path that a link is part of. */
+function statWithoutLinks(path: string): Stats | undefined {
+  try {
+    return realpathSync(path) === path ? statSync(path) : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** With ids of its own a cell is shown the one mount that a source lies on. Without, the kernel does not let go of what is mounted below. */
