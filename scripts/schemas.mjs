@@ -9,7 +9,10 @@ import { build } from 'esbuild'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** `io`: whether a file is what a person writes (input) or what we write (output). @type {readonly { file: string, module: string, name: string, title: string, io: 'input' | 'output' }[]} */
-const published = [{ file: 'receipt.schema.json', module: 'src/contract/receipt.ts', name: 'receiptSchema', title: 'A receipt of Glovebox', io: 'output' }]
+const published = [
+  { file: 'policy.schema.json', module: 'src/contract/policy.ts', name: 'policySchema', title: 'A policy of Glovebox', io: 'input' },
+  { file: 'receipt.schema.json', module: 'src/contract/receipt.ts', name: 'receiptSchema', title: 'A receipt of Glovebox', io: 'output' },
+]
 
 /** Sources have no JavaScript beside them: each is bundled with zod in memory. @param {string} module @returns {Promise<Record<string, any>>} */
 async function load(module) {

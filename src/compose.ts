@@ -9,7 +9,7 @@ import { type Policy, type PolicyInput, type PresetName, presetNames } from './c
 import { createBwrapDriver } from './drivers/bwrap/driver.js'
 import { createFakeDriver } from './drivers/fake/driver.js'
 import { Engine, type EngineBounds, type EngineOptions } from './engine/engine.js'
-import { mergePolicies, parsePolicy, parsePolicyText } from './policy/policy-file.js'
+import { mergePolicies, noPolicy, parsePolicy, parsePolicyText } from './policy/policy-file.js'
 import { signReceipt } from './receipt/index.js'
 import { Sandbox as AnySandbox } from './sandbox/index.js'
 import { resolveMounts } from './sys/mount-source.js'
@@ -70,6 +70,14 @@ function operatorPolicy(given: PlatformSettings['policy']): Policy | undefined {
     if (!(error instanceof SandboxError)) throw error
     throw new SandboxError(error.code, `GLOVEBOX_POLICY: ${error.message}`, { ...(error.hint !== undefined && { hint: error.hint }), cause: error })
   }
+}
+
+/** What a spec with this policy is held to on the default platform: the operator's and its own. */
+export function policyInForce(own: PresetName | PolicyInput | undefined): Policy {
+  const operator = operatorPolicy(undefined)
+  if (own === undefined) return operator ?? noPolicy
+  const parsed = parsePolicy(own, 'spec')
+  return operator === undefined ? parsed : mergePolicies(operator, parsed)
 }
 
 /** A policy as people name it: a preset, or the path of a file, in which the path of a profile is relative to the file. */

@@ -4,28 +4,56 @@ const flagNames: Readonly<Record<string, string>> = {
   template: '--template',
   name: '--name',
   user: '--user',
+  root: '--root',
+  mounts: '--mount',
+  commands: '--command',
+  seccomp: '--seccomp',
+  policy: '--policy',
   driver: '--driver',
   minTier: '--min-tier',
   env: '--env',
   command: 'COMMAND',
   'limits.memory': '--memory',
   'limits.cpus': '--cpus',
+  'limits.cpuTime': '--cpu-time',
   'limits.time': '--timeout',
   'limits.disk': '--disk',
+  'limits.inodes': '--inodes',
+  'limits.fileSize': '--file-size',
+  'limits.openFiles': '--open-files',
   'limits.processes': '--pids',
+  'limits.readRate': '--read-rate',
+  'limits.writeRate': '--write-rate',
   'limits.output': '--output',
 }
 
 /** A field where our messages name one: at the start of a sentence or a clause. What a user wrote stands behind it and stays as it is. */
-const field = /(^|[:;.] )(limits\.[a-z]+|[a-zA-Z]+)(?:\.([^\s:]+)|\[(\d+)\])?(?=: | cannot be enforced: )/g
+const field = /(^|[:;.] )(limits\.[a-zA-Z]+|[a-zA-Z]+)(?:\[(\d+)\])?(?:\.([^\s:]+))?(?=: | cannot be enforced: )/g
+
+/** Where a field is named in the plural. */
+const plurals = [
+  [/(?<=^|[:;.] )mounts are not available: /g, '--mount is not available: '],
+  [/(?<=^|[:;.] )mounts that can be written to are not available: /g, '--mount with :rw is not available: '],
+  ['(minTier)', '(--min-tier)'],
+] as const
 
 /** 'cwd: /x does not exist' → '--workdir: /x does not exist'. */
 export function nameFlags(message: string): string {
-  return message.replace('(minTier)', '(--min-tier)').replace(field, (whole: string, ...groups: (string | undefined)[]) => {
-    const [before = '', name = '', key, index = '0'] = groups
-    const flag = flagNames[name]
-    if (flag === undefined) return whole
-    if (key !== undefined) return `${before}${flag} ${key}`
-    return `${before}${index === '0' ? flag : `argument ${index} of ${flag}`}`
+  const singular = plurals.reduce((text, [plural, flag]) => text.replace(plural, flag), message)
+  return singular.replace(field, (whole: string, ...groups: (string | undefined)[]) => {
+    const [before = '', name = '', index, key] = groups
+    const flag = flagNameOf(name)
+    return flag === undefined ? whole : `${before}${nth(flag, index)}${key === undefined ? '' : ` ${key}`}`
   })
+}
+
+/** What a flag is called here: '--memory' of 'limits.memory'. */
+export function flagNameOf(name: string): string | undefined {
+  return Object.hasOwn(flagNames, name) ? flagNames[name] : undefined
+}
+
+/** One of several: an argument, or a flag that was repeated. */
+function nth(flag: string, index = '0'): string {
+  if (index === '0') return flag
+  return flag === 'COMMAND' ? `argument ${index} of COMMAND` : `${flag} number ${Number(index) + 1}`
 }

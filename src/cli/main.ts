@@ -6,9 +6,10 @@ import type { DemoFlags } from './commands/demo.js'
 import { refuseChangedArguments } from './exact-arguments.js'
 import { exitCodes, signalExitCode } from './exit-codes.js'
 import { Stopped } from './interrupts.js'
+import { addPolicy } from './policy-commands.js'
 import { ownName, printFailure } from './print.js'
 import { addReceipt } from './receipt-commands.js'
-import type { RunFlags } from './run-flags.js'
+import { addRun } from './run-options.js'
 import { flushOutput, OutputRefused, ReaderGone, writeOut } from './streams.js'
 
 const examples = (name: string): string => `
@@ -16,18 +17,6 @@ Examples:
   ${name} demo
   ${name} run -- python3 -c 'print(6*7)'
   ${name} run --timeout 5s --memory 128m -- sh -c 'wc -c' < some.file`
-
-const runNotes = (name: string): string => `
-COMMAND is run as it is, never by a shell; that would be: run -- sh -c 'a | b'
-Input that is piped or redirected to us is handed to it. A limit that you state
-and that cannot be enforced here is refused; ${name} doctor says which can.
-
-Exit code: the program's own, or
-  124  it ran longer than --timeout
-  125  we failed, or a flag is wrong
-  126  COMMAND is not executable, 127 there is none
-  137  it was killed: memory, output limit, or by you; stderr says which
-  128+n  signal n ended it`
 
 /** Reports the exit code of whichever command was run. */
 type Finish = (code: number) => void
@@ -52,6 +41,7 @@ function buildProgram({ args, finish, print }: Called): Command {
   addRun(program, finish)
   addDoctor(program, finish)
   addDemo(program, finish)
+  addPolicy(program, finish)
   addReceipt(program, finish)
   for (const command of withSubcommands(program)) {
     command
@@ -60,43 +50,6 @@ function buildProgram({ args, finish, print }: Called): Command {
       .configureHelp({ helpWidth: 80, visibleArguments: () => [], subcommandTerm: (subcommand) => subcommand.name() })
   }
   return program
-}
-
-function addRun(program: Command, finish: Finish): void {
-  program
-    .command('run')
-    .summary('run one program in a fresh sandbox that is gone afterwards')
-    .description('Runs one program in a fresh sandbox that is gone afterwards.')
-    .argument('<COMMAND>', 'the program')
-    .argument('[ARG...]', 'its arguments, passed on as they are')
-    .usage('[OPTIONS] [--] COMMAND [ARG...]')
-    .passThroughOptions()
-    .optionsGroup('The program:')
-    .option('-e, --env <NAME=VALUE>', 'set a variable; may be repeated', (value: string, all?: readonly string[]) => [...(all ?? []), value])
-    .option('-w, --workdir <DIR>', 'where it starts (/workspace)')
-    .option('-u, --user <USER>', 'who it runs as: user or root (user)')
-    .optionsGroup('Its limits:')
-    .option('-m, --memory <SIZE>', 'memory it may use (512m)')
-    .option('--cpus <NUMBER>', 'CPUs it may use (0.5)')
-    .option('--timeout <DURATION>', 'wall time it may take (60s)')
-    .option('--disk <SIZE>', 'what it may write to files (100m)')
-    .option('--pids <NUMBER>', 'processes it may have at once (64)')
-    .option('--output <SIZE>', 'what it may print (10m)')
-    .optionsGroup('The sandbox:')
-    .option('--template <NAME>', 'its files: host, python, node, shell (host)')
-    .option('--driver <NAME>', 'build it with this driver only')
-    .option('--min-tier <TIER>', 'accept no weaker boundary (process)')
-    .option('--name <NAME>', 'a name for it')
-    .option('--receipt <FILE>', 'write the signed record of what was enforced')
-    .optionsGroup('What we say:')
-    .option('--json', 'print one JSON object instead of the output')
-    .option('-q, --quiet', 'no remarks about limits that are not enforced')
-    .helpOption('-h, --help', 'print this')
-    .addHelpText('after', runNotes(ownName()))
-    .action(async (command: string, args: string[], flags: RunFlags) => {
-      const { run } = await import('./commands/run.js')
-      finish(await run([command, ...args], flags))
-    })
 }
 
 function addDoctor(program: Command, finish: Finish): void {

@@ -1,20 +1,23 @@
-import type { z } from 'zod'
+import { resolve } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
-import { defaultLimits, limitsSchema } from '../contract/limits.js'
+import { defaultLimits } from '../contract/limits.js'
+import type { Policy } from '../contract/policy.js'
 import { type RunRequest, runRequestSchema } from '../contract/run.js'
-import { envSchema, pathSchema, type SpecInput, specSchema, tiers, userNames } from '../contract/spec.js'
+import { commandsSchema, defaultLifetimeMs, envSchema, pathSchema, rootModes, type SpecInput, specSchema, tiers, userNames } from '../contract/spec.js'
+import { oneOfFlag, parseFlag, refuseFlag } from './flag-values.js'
+import { type LimitFlags, parseLimitFlags } from './limit-flags.js'
+import { parseMountFlag } from './mount-flag.js'
 
 /** Flags as commander hands them over: text, as the user typed it. */
-export interface RunFlags {
+export interface RunFlags extends LimitFlags {
   readonly env?: readonly string[]
   readonly workdir?: string
   readonly user?: string
-  readonly memory?: string
-  readonly cpus?: string
-  readonly timeout?: string
-  readonly disk?: string
-  readonly pids?: string
-  readonly output?: string
+  readonly command?: readonly string[]
+  readonly root?: string
+  readonly mount?: readonly string[]
+  readonly seccomp?: string
+  readonly policy?: string
   readonly driver?: string
   readonly minTier?: string
   readonly template?: string
@@ -29,43 +32,53 @@ export interface ParsedRun {
   readonly request: RunRequest
 }
 
-const defaultLifetimeMs = 300_000
-const createAndCloseMs = 60_000
+type Capping = Pick<Policy, 'defaults' | 'ceiling'>
 
-/** The flags as a spec and a request. What is wrong is refused here, by the name of the flag. */
-export function parseRunFlags(argv: readonly string[], flags: RunFlags): ParsedRun {
-  const time = parse('--timeout', limitsSchema.shape.time, flags.timeout)
-  const limits = {
-    memory: parse('--memory', limitsSchema.shape.memory, flags.memory),
-    cpus: parse('--cpus', limitsSchema.shape.cpus, number('--cpus', flags.cpus, '0.5')),
-    time,
-    disk: parse('--disk', limitsSchema.shape.disk, flags.disk),
-    processes: parse('--pids', limitsSchema.shape.processes, number('--pids', flags.pids, '64')),
-    output: parse('--output', limitsSchema.shape.output, flags.output),
-  }
+/** The flags as a spec and a request. What is wrong is refused here, by the name of the flag. `policy` is what will hold it. */
+export function parseRunFlags(argv: readonly string[], flags: RunFlags, policy: Capping = { defaults: {}, ceiling: {} }): ParsedRun {
+  const limits = parseLimitFlags(flags)
   const spec = {
-    template: parse('--template', specSchema.shape.template, flags.template),
-    name: parse('--name', specSchema.shape.name, flags.name),
-    limits: stated(limits),
-    // The run is all there is to this sandbox, so it must not expire before its time is up.
-    lifetime: Math.max(defaultLifetimeMs, (time ?? defaultLimits.timeMs) + createAndCloseMs),
-    user: oneOf('--user', userNames, flags.user),
-    driver: parse('--driver', specSchema.shape.driver, flags.driver),
-    minTier: oneOf('--min-tier', tiers, flags.minTier),
+    template: parseFlag('--template', specSchema.shape.template, flags.template),
+    name: parseFlag('--name', specSchema.shape.name, flags.name),
+    limits,
+    lifetime: lifetimeFor(limits.time, policy),
+    user: oneOfFlag('--user', userNames, flags.user),
+    root: oneOfFlag('--root', rootModes, flags.root),
+    mounts: flags.mount?.map(parseMountFlag),
+    commands: parseFlag('--command', commandsSchema, flags.command),
+    seccomp: flags.seccomp === undefined ? undefined : profilePath(flags.seccomp),
+    driver: parseFlag('--driver', specSchema.shape.driver, flags.driver),
+    minTier: oneOfFlag('--min-tier', tiers, flags.minTier),
   }
   const request = {
-    command: parse('COMMAND', runRequestSchema.shape.command, argv) ?? [],
+    command: parseFlag('COMMAND', runRequestSchema.shape.command, argv) ?? [],
     env: parseEnv(flags.env ?? []),
-    cwd: parse('--workdir', pathSchema, flags.workdir),
+    cwd: parseFlag('--workdir', pathSchema, flags.workdir),
   }
   return { spec: stated(spec), request: stated(request) }
+}
+
+const createAndCloseMs = 60_000
+
+/** The run is all there is to this sandbox, so it must not expire before its time is up. Undefined when it would not anyway. */
+function lifetimeFor(statedTime: number | undefined, { defaults, ceiling }: Capping): number | undefined {
+  const time = statedTime ?? defaults.limits?.time ?? defaultLimits.timeMs
+  const needed = time + createAndCloseMs
+  if (needed <= (defaults.lifetime ?? defaultLifetimeMs)) return undefined
+  const most = ceiling.lifetime
+  return most !== undefined && most >= time ? Math.min(needed, most) : needed
+}
+
+function profilePath(path: string): string {
+  if (path === '') throw refuseFlag('--seccomp', 'must not be empty; expected the path of a profile')
+  return resolve(path)
 }
 
 function parseEnv(assignments: readonly string[]): Record<string, string> {
   const env: Record<string, string> = {}
   for (const assignment of assignments) {
     const at = assignment.indexOf('=')
-    if (at === 0) throw refusal(`--env ${assignment}`, 'has no name')
+    if (at === 0) throw refuseFlag(`--env ${assignment}`, 'has no name')
     if (at === -1) {
       throw new SandboxError('invalid', `--env ${assignment}: has no value, and nothing is taken from the host's environment by itself`, {
         hint: `glovebox run --env ${assignment}="$${assignment}" -- …`,
@@ -74,41 +87,8 @@ function parseEnv(assignments: readonly string[]): Record<string, string> {
     // Not by assignment, which would lose a variable named __proto__ without a word; the engine refuses it by its name.
     Object.defineProperty(env, assignment.slice(0, at), { value: assignment.slice(at + 1), enumerable: true, configurable: true, writable: true })
   }
-  parse('--env', envSchema, env)
+  parseFlag('--env', envSchema, env)
   return env
-}
-
-function parse<Schema extends z.ZodType>(flag: string, schema: Schema, value: unknown): z.output<Schema> | undefined {
-  if (value === undefined) return undefined
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  throw refusal(flag, issue === undefined ? 'is wrong' : problemOf(issue, value))
-}
-
-/** In the words of a command line where the schema's are those of a library. */
-function problemOf(issue: z.core.$ZodIssue, value: unknown): string {
-  if (issue.code === 'invalid_type' && typeof value === 'number') return `must be a whole number, got ${value}`
-  if (issue.code !== 'too_small' && issue.code !== 'too_big') return issue.message
-  if (issue.origin === 'string') return issue.code === 'too_small' ? 'must not be empty' : `must be at most ${issue.maximum} characters`
-  return `must be ${issue.code === 'too_small' ? `at least ${issue.minimum}` : `at most ${issue.maximum}`}, got ${String(value)}`
-}
-
-function oneOf<Name extends string>(flag: string, names: readonly Name[], value: string | undefined): Name | undefined {
-  if (value === undefined) return undefined
-  const found = names.find((name) => name === value)
-  if (found === undefined) throw refusal(flag, `must be one of ${names.join(', ')}, got '${value}'`)
-  return found
-}
-
-function refusal(flag: string, problem: string): SandboxError {
-  return new SandboxError('invalid', `${flag}: ${problem}`, { hint: 'glovebox run --help' })
-}
-
-function number(flag: string, text: string | undefined, example: string): number | undefined {
-  if (text === undefined) return undefined
-  if (!/^\d*\.?\d+$/.test(text)) throw refusal(flag, `expected a number such as '${example}', got '${text.slice(0, 40)}'`)
-  return Number(text)
 }
 
 type Stated<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

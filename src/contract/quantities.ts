@@ -3,16 +3,19 @@ import { z } from 'zod'
 const byteUnits: Record<string, number> = { b: 1, '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 }
 const durationUnits: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
+const bytesPattern = /^(\d+(?:\.\d+)?)(?:([bkmgtBKMGT]?)|([kmgtKMGT])[iI]?[bB])$/
+const durationPattern = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
+
 /** '512m', '1.5g', '10kib' or a number of bytes. NaN when it is none of these. */
 function parseBytes(text: string): number {
-  const match = /^(\d+(?:\.\d+)?)(?:([bkmgt]?)|([kmgt])i?b)$/i.exec(text.trim())
+  const match = bytesPattern.exec(text.trim())
   if (!match) return Number.NaN
   return Math.round(Number(match[1]) * (byteUnits[(match[2] ?? match[3] ?? '').toLowerCase()] ?? Number.NaN))
 }
 
 /** '250ms', '30s', '5m', '1h' or a number of milliseconds. NaN when it is none of these. */
 function parseDuration(text: string): number {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim())
+  const match = durationPattern.exec(text.trim())
   return match ? Math.round(Number(match[1]) * (durationUnits[match[2] ?? ''] ?? Number.NaN)) : Number.NaN
 }
 
@@ -27,22 +30,30 @@ interface Kind {
   /** What it counts once parsed. */
   readonly unit: string
   readonly units: Readonly<Record<string, number>>
+  readonly pattern: RegExp
   parse(text: string): number
 }
 
-const size: Kind = { name: 'size', unit: 'bytes', units: byteUnits, parse: parseBytes }
-const duration: Kind = { name: 'duration with a unit', unit: 'milliseconds', units: durationUnits, parse: parseDuration }
+const size: Kind = { name: 'size', unit: 'bytes', units: byteUnits, pattern: bytesPattern, parse: parseBytes }
+const duration: Kind = { name: 'duration with a unit', unit: 'milliseconds', units: durationUnits, pattern: durationPattern, parse: parseDuration }
 
 function quantity(kind: Kind, bounds: Bounds) {
-  return z.union([z.number(), z.string()]).transform((input, context): number => {
-    const value = typeof input === 'number' ? input : kind.parse(input)
-    const got = typeof input === 'number' ? String(input) : `'${input.slice(0, 40)}'`
-    if (!Number.isFinite(value)) return refuse(context, `expected a ${kind.name} such as '${bounds.example}', ${rangeOf(kind, bounds)}, got ${got}`)
-    if (!Number.isInteger(value)) return refuse(context, `expected a whole number of ${kind.unit}, got ${got}`)
-    if (value < bounds.min) return refuse(context, `must be at least ${inUnits(kind, bounds.min, Math.ceil)}, got ${got}`)
-    if (value > bounds.max) return refuse(context, `must be at most ${inUnits(kind, bounds.max, Math.floor)}, got ${got}`)
-    return value
-  })
+  // What is said here is for published schemas only; what is wrong is told by the transformation, in one sentence.
+  const number = z.number().meta({ minimum: bounds.min, maximum: bounds.max })
+  const text = z.string().meta({ pattern: kind.pattern.source, examples: [bounds.example] })
+  const description = `A ${kind.name}, or a number of ${kind.unit}: ${rangeOf(kind, bounds)}.`
+  return z
+    .union([number, text])
+    .meta({ description })
+    .transform((input, context): number => {
+      const value = typeof input === 'number' ? input : kind.parse(input)
+      const got = typeof input === 'number' ? String(input) : `'${input.slice(0, 40)}'`
+      if (!Number.isFinite(value)) return refuse(context, `expected a ${kind.name} such as '${bounds.example}', ${rangeOf(kind, bounds)}, got ${got}`)
+      if (!Number.isInteger(value)) return refuse(context, `expected a whole number of ${kind.unit}, got ${got}`)
+      if (value < bounds.min) return refuse(context, `must be at least ${inUnits(kind, bounds.min, Math.ceil)}, got ${got}`)
+      if (value > bounds.max) return refuse(context, `must be at most ${inUnits(kind, bounds.max, Math.floor)}, got ${got}`)
+      return value
+    })
 }
 
 function rangeOf(kind: Kind, { min, max }: Bounds): string {

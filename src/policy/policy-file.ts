@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { SandboxError } from '../contract/errors.js'
-import { type Policy, type PolicyDefaults, policySchema, presetNames } from '../contract/policy.js'
+import { type Policy, type PolicyDefaults, type PolicyInput, policySchema, presetNames } from '../contract/policy.js'
 import { intersectCeilings, stated } from './ceiling.js'
 import { fillSpec } from './fill.js'
 import { parseJson } from './json-text.js'
@@ -25,15 +25,16 @@ export function parsePolicy(value: unknown, name = 'policy'): Policy {
   return extendPreset(document, document.name ?? name)
 }
 
-/** The text of a policy file; `path` stands before whatever is wrong with it. */
-export function parsePolicyText(text: string, path: string): Policy {
+/** The text of a policy file as the document in it, named by its path unless it has a name of its own. Whatever is wrong is said of the path. */
+export function parsePolicyText(text: string, path: string): PolicyInput {
   const value = parseJson(text, path)
   try {
-    return parsePolicy(value, path)
+    parsePolicy(value, path)
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
-    throw new SandboxError(error.code, `${path}: ${error.message}`, { hint: `glovebox policy check ${path}`, cause: error })
+    throw new SandboxError(error.code, `${path}: ${error.message}`, { hint: 'glovebox policy show strict', cause: error })
   }
+  return { name: path, ...(value as PolicyInput) }
 }
 
 /** The policy that a spec brings itself; undefined when it brings none. */

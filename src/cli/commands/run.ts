@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createPlatform } from '../../compose.js'
+import { createPlatform, policyInForce, readPolicy } from '../../compose.js'
 import type { PlatformProcess, SandboxInfo } from '../../contract/platform.js'
 import type { Ending } from '../../contract/run.js'
+import { explainClamped } from '../clamped-line.js'
 import { exitCodeOf, signalExitCode } from '../exit-codes.js'
 import { forwardInput, type Input, openInput } from '../input.js'
 import { type Interrupts, Stopped, untilAborted, watchInterrupts } from '../interrupts.js'
@@ -13,13 +14,15 @@ import { explainOutcome, explainUnenforced, roundTimes } from '../words.js'
 
 /** A fresh sandbox, one program, gone. Resolves to our exit code when nothing of it is left. */
 export async function run(argv: readonly string[], flags: RunFlags): Promise<number> {
-  const { spec, request } = parseRunFlags(argv, flags)
+  const own = flags.policy === undefined ? undefined : readPolicy(flags.policy)
+  const { spec, request } = parseRunFlags(argv, flags, policyInForce(own))
   using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
   const input = openInput()
   using interrupts = watchInterrupts()
   await using platform = createPlatform()
-  const info = await platform.create(spec, { signal: interrupts.signal })
+  const info = await platform.create(own === undefined ? spec : { ...spec, policy: own }, { signal: interrupts.signal })
   if (!flags.json && !flags.quiet) sayIfAny(explainUnenforced(info.unenforced))
+  if (!flags.json) sayIfAny(explainClamped(info.clamped))
 
   const cursor = { isMidLine: false }
   const takeReceipt = async (): Promise<void> => receipt?.fill(() => platform.receipt(info.id))
@@ -130,6 +133,7 @@ function toReport(info: SandboxInfo, ending: Ending, captured: Captured) {
     driver: info.driver,
     tier: info.tier,
     unenforced: info.unenforced,
+    clamped: info.clamped,
   }
 }
 

@@ -1,0 +1,72 @@
+import type { Command } from 'commander'
+import { ownName } from './print.js'
+import type { RunFlags } from './run-flags.js'
+
+const notes = (name: string): string => `
+COMMAND is run as it is, never by a shell; that would be: run -- sh -c 'a | b'
+Input that is piped or redirected to us is handed to it. A limit that you state
+and that cannot be enforced here is refused; ${name} doctor says which can.
+A mount is at /mnt/NAME and read-only unless stated; a colon in a path is \\:
+
+Exit code: the program's own, or
+  124  it ran longer than --timeout, or computed longer than --cpu-time
+  125  we failed, or a flag is wrong
+  126  COMMAND is not executable, 127 there is none
+  137  it was killed: memory, output limit, or by you; stderr says which
+  128+n  signal n ended it`
+
+const repeated = (value: string, all: readonly string[] = []): readonly string[] => [...all, value]
+
+export function addRun(program: Command, finish: (code: number) => void): void {
+  const command = program
+    .command('run')
+    .summary('run one program in a fresh sandbox that is gone afterwards')
+    .description('Runs one program in a fresh sandbox that is gone afterwards.')
+    .argument('<COMMAND>', 'the program')
+    .argument('[ARG...]', 'its arguments, passed on as they are')
+    .usage('[OPTIONS] [--] COMMAND [ARG...]')
+    .passThroughOptions()
+    .optionsGroup('The program:')
+    .option('-e, --env <NAME=VALUE>', 'set a variable; may be repeated', repeated)
+    .option('-w, --workdir <DIR>', 'where it starts (/workspace)')
+    .option('-u, --user <USER>', 'who it runs as: user or root (user)')
+    .option('--command <NAME>', 'allow only this program; may be repeated (all)', repeated)
+  addLimits(command)
+  command
+    .optionsGroup('The sandbox:')
+    .option('--template <NAME>', 'its files: host, python, node, shell (host)')
+    .option('--root <MODE>', 'its root: readonly or overlay (readonly)')
+    .option('--mount <SRC[:DST][:ro|rw]>', 'show it a file or folder; may be repeated', repeated)
+    .option('--seccomp <FILE>', 'system calls by this Docker profile (ours)')
+    .option('--policy <FILE|PRESET>', 'caps and defaults; or strict, data (default)')
+    .option('--driver <NAME>', 'build it with this driver only')
+    .option('--min-tier <TIER>', 'accept no weaker boundary (process)')
+    .option('--name <NAME>', 'a name for it')
+    .option('--receipt <FILE>', 'write the signed record of what was enforced')
+    .optionsGroup('What we say:')
+    .option('--json', 'print one JSON object instead of the output')
+    .option('-q, --quiet', 'no remarks about limits that are not enforced')
+    .helpOption('-h, --help', 'print this')
+    .addHelpText('after', notes(ownName()))
+    .action(async (name: string, args: string[], flags: RunFlags) => {
+      const { run } = await import('./commands/run.js')
+      finish(await run([name, ...args], flags))
+    })
+}
+
+function addLimits(command: Command): void {
+  command
+    .optionsGroup('Its limits:')
+    .option('-m, --memory <SIZE>', 'memory it may use (512m)')
+    .option('--cpus <NUMBER>', 'CPUs it may use (0.5)')
+    .option('--cpu-time <DURATION>', 'processor time it may take (as --timeout allows)')
+    .option('--timeout <DURATION>', 'wall time it may take (60s)')
+    .option('--disk <SIZE>', 'what it may write to files (100m)')
+    .option('--inodes <NUMBER>', 'files it may make (one per 4k of --disk)')
+    .option('--file-size <SIZE>', 'how large one file may be (as --disk)')
+    .option('--open-files <NUMBER>', 'files each process may have open (4096)')
+    .option('--pids <NUMBER>', 'processes it may have at once (64)')
+    .option('--read-rate <SIZE>', 'what it may read from disks a second (any)')
+    .option('--write-rate <SIZE>', 'what it may write to disks a second (any)')
+    .option('--output <SIZE>', 'what it may print (10m)')
+}
