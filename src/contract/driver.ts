@@ -18,7 +18,9 @@ export interface Obstacle {
   readonly hint: string
 }
 
-export type Enforcement = { readonly enforced: true; readonly by: string; readonly min?: number; readonly max?: number } | { readonly enforced: false; readonly why: string }
+export type Enforcement =
+  | { readonly enforced: true; readonly by: string; readonly min?: number; readonly max?: number }
+  | { readonly enforced: false; readonly why: string }
 
 /** What a driver can do on this host, found by trying. */
 export interface Probe {
@@ -73,6 +75,8 @@ export interface GuestUser {
   readonly name: UserName
   readonly uid: number
   readonly gid: number
+  /** Further groups that its programs cannot be rid of, as the cell sees them; none when not given. */
+  readonly groups?: readonly number[]
   readonly home: string
   /** Capabilities handed to its programs, as the kernel's bit mask. */
   readonly capabilities: bigint

@@ -2,7 +2,7 @@ import type { GuestUser } from '../contract/driver.js'
 import type { Expectation, Json, Posture } from '../contract/posture.js'
 import { type ProgramDemand, programExpectations } from './program-expectations.js'
 
-export interface GuestDemand extends Omit<ProgramDemand, 'request'> {
+export interface GuestDemand extends Omit<ProgramDemand, 'request' | 'groups'> {
   readonly users: readonly GuestUser[]
 }
 
@@ -15,10 +15,9 @@ export function guestExpectations(posture: Posture, { users, ...rest }: GuestDem
   const [first] = users
   const user = users.find(({ uid }) => uid === fieldOf(observed('ids'), 'uid')) ?? first
   if (!user) return []
-  const { uid, gid, capabilities } = user
-  return programExpectations({ ...rest, request: { uid, gid, capabilities, rlimits: [] } }).map(({ control, value }) => {
+  return programExpectations({ ...rest, request: { ...user, rlimits: [] }, groups: user.groups }).map(({ control, value }) => {
     const found = observed(control)
-    if (control === 'capabilities' && hasOnly(found, capabilities)) return { control, value: found }
+    if (control === 'capabilities' && hasOnly(found, user.capabilities)) return { control, value: found }
     if (control === 'seccomp' && hasNoFewer(found, value)) return { control, value: found }
     return { control, value }
   })

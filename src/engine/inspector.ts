@@ -4,9 +4,10 @@
  */
 import { createHash } from 'node:crypto'
 import type { StartRequest } from '../channel/index.js'
-import type { Cell } from '../contract/driver.js'
+import type { Cell, GuestUser } from '../contract/driver.js'
 import type { Expectation, Observation, Posture } from '../contract/posture.js'
 import type { Receipt } from '../contract/receipt.js'
+import type { UserName } from '../contract/spec.js'
 import { judge, type Look, mismatchError, type ProgramLook } from '../receipt/index.js'
 import { guestExpectations } from './guest-expectations.js'
 import { fullProgramExpectations, programExpectations, type WardenPosture, wardenPosture } from './program-expectations.js'
@@ -22,6 +23,7 @@ export interface InspectorOptions {
 export interface GatedProgram {
   /** As the cell sees it. */
   readonly pid: number
+  readonly user: GuestUser
   readonly request: StartRequest
   readonly run: ProgramLook['run']
   readonly depth: 'full' | 'short'
@@ -34,8 +36,8 @@ export class Inspector {
   #warden: WardenPosture = { filters: null, hasCgroup: true }
   #full: ProgramLook | undefined
   #short: ProgramLook | undefined
-  /** Users of whom a program was read in full under the limits that hold now. */
-  readonly #known = new Set<string>()
+  /** Users of whom a program was read in full. */
+  readonly #known = new Set<UserName>()
 
   constructor({ cell, filter, tried }: InspectorOptions) {
     this.#cell = cell
@@ -48,14 +50,9 @@ export class Inspector {
     return [this.#full, this.#short].filter((look) => look !== undefined)
   }
 
-  /** In full unless another program of this user was, started in the same way. */
-  depthFor(user: string, hasOwnLimits: boolean): GatedProgram['depth'] {
-    return this.#known.has(user) && !hasOwnLimits ? 'short' : 'full'
-  }
-
-  /** The next program of each user is read in full again. */
-  forgetPrograms(): void {
-    this.#known.clear()
+  /** In full unless another program of this user was. */
+  depthFor(user: UserName): GatedProgram['depth'] {
+    return this.#known.has(user) ? 'short' : 'full'
   }
 
   /** Throws SandboxError('not-enforced') naming what is not as demanded. */
@@ -68,8 +65,8 @@ export class Inspector {
   }
 
   /** Throws SandboxError('not-enforced') naming what is not as demanded; then the program must never run. */
-  async inspectProgram({ pid, request, run, depth }: GatedProgram): Promise<void> {
-    const demand = { request, filterHash: this.#filterHash, warden: this.#warden }
+  async inspectProgram({ pid, user, request, run, depth }: GatedProgram): Promise<void> {
+    const demand = { request, groups: user.groups, filterHash: this.#filterHash, warden: this.#warden }
     const expectations = depth === 'full' ? fullProgramExpectations(demand) : programExpectations(demand)
     const postures = await this.#cell.posture({ kind: 'program', pid, depth, group: request.group })
     refuse(expectations, postures)

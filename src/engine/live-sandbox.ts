@@ -148,7 +148,6 @@ export class LiveSandbox {
       await open.cell.limit(limits)
       const others = this.#info.clamped.filter(({ field }) => !asked.changed.some((name) => field === `limits.${name}`))
       this.#info = { ...this.#info, spec: { ...spec, limits }, clamped: [...others, ...clamped] }
-      inspector?.forgetPrograms()
       await inspector?.inspectCell()
     })
     return this.info

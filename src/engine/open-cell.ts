@@ -8,6 +8,8 @@ export interface OpenCell {
   readonly warden: Warden
   /** What the warden was handed; undefined where the driver's guests run unfiltered. */
   readonly filter: Uint8Array | undefined
+  /** Whether only some programs may be executed. */
+  readonly isListed: boolean
 }
 
 export interface CellOrder {
@@ -30,7 +32,7 @@ export async function openCell({ driver, spec, filter: filterFor, rules, signal 
     const filter = await filterFor(cell)
     signal.throwIfAborted()
     const warden = await connectWarden(cell.channel, { signal, ...(filter && { filter }), ...(rules && { rules }) })
-    return { cell, warden, filter }
+    return { cell, warden, filter, isListed: rules !== undefined }
   } catch (error) {
     await cell.close()
     signal.throwIfAborted()

@@ -4,6 +4,8 @@ import { resources } from './start-request.js'
 
 export interface ProgramDemand {
   readonly request: Pick<StartRequest, 'uid' | 'gid' | 'capabilities' | 'rlimits'>
+  /** Those that a program cannot be rid of; none when not given. */
+  readonly groups?: readonly number[] | undefined
   /** SHA-256 of the filter that was sent, hexadecimal; undefined where the driver's guests run unfiltered. */
   readonly filterHash: string | undefined
   readonly warden: WardenPosture
@@ -19,13 +21,15 @@ export interface WardenPosture {
 
 /** What must be observed of every program at its gate. */
 export function programExpectations(demand: ProgramDemand): Expectation[] {
+  const { groups = [] } = demand
   const { uid, gid, capabilities } = demand.request
   return [
-    { control: 'ids', value: { uid, gid, groups: [] } },
+    { control: 'ids', value: { uid, gid, groups } },
     { control: 'capabilities', value: capabilitySets(capabilities) },
     { control: 'no-new-privs', value: true },
     ...seccompExpectations(demand),
     { control: 'placement', value: { namespaces: 'cell', cgroup: demand.warden.hasCgroup ? 'run' : 'none' } },
+    { control: 'rlimits', value: rlimitRows(demand.request.rlimits) },
   ]
 }
 
@@ -35,7 +39,6 @@ export function fullProgramExpectations(demand: ProgramDemand): Expectation[] {
   return [
     ...programExpectations(demand),
     ...(filterHash === undefined ? [] : [{ control: 'filter', value: filterHash }]),
-    { control: 'rlimits', value: rlimitRows(demand.request.rlimits) },
     { control: 'descriptors', value: [0, 1, 2] },
   ]
 }

@@ -49,7 +49,7 @@ export async function startProgram(order: ProgramOrder, surroundings: ProgramSur
     const request = startRequest({ plan, user, cell: open.cell, root, limits: surroundings.limits(), probe, group: run.group })
     order.signal?.throwIfAborted()
     await surroundings.checkOpen()
-    const posture = surroundings.inspector?.depthFor(user.name, plan.limits.stated.length > 0) ?? 'none'
+    const posture = surroundings.inspector?.depthFor(user.name) ?? 'none'
     entry = surroundings.ledger.begin({ commandHash: hashOf(plan.command), user: user.name, environment: Object.keys(request.env).sort(), posture })
     return await launch({ ...order, run, request, entry }, surroundings)
   } catch (error) {
@@ -83,13 +83,16 @@ interface Launch extends ProgramOrder {
   readonly entry: LedgerEntry
 }
 
-async function launch({ plan, signal, run, request, entry }: Launch, surroundings: ProgramSurroundings): Promise<PlatformProcess> {
+async function launch({ plan, user, signal, run, request, entry }: Launch, surroundings: ProgramSurroundings): Promise<PlatformProcess> {
   const { ledger, probe } = surroundings
   const startedAt = performance.now()
-  const result = await startAtGate({ request, entry }, surroundings)
+  const result = await startAtGate({ user, request, entry }, surroundings)
   if (!result.started) {
     if (result.stage !== 'exec') throw startError(result, request.cwd)
-    const program = new UnstartedProgram(notStarted(result, request.argv[0] ?? ''), performance.now() - startedAt)
+    const program = new UnstartedProgram(
+      notStarted(result, { program: request.argv[0] ?? '', isShell: typeof plan.command === 'string', isListed: surroundings.open.isListed }),
+      performance.now() - startedAt,
+    )
     ledger.finish(entry, await program.ended)
     run.close().catch(() => undefined)
     return program
@@ -112,12 +115,15 @@ async function launch({ plan, signal, run, request, entry }: Launch, surrounding
   return program
 }
 
-async function startAtGate({ request, entry }: Pick<Launch, 'request' | 'entry'>, surroundings: ProgramSurroundings): Promise<StartResult> {
+async function startAtGate({ user, request, entry }: Pick<Launch, 'user' | 'request' | 'entry'>, surroundings: ProgramSurroundings): Promise<StartResult> {
   const { open, inspector, failure, condemn, watchAnswer } = surroundings
   const watch = watchAnswer('start a program')
-  const { number, user, environment, posture } = entry
+  const { number, environment, posture } = entry
   const depth = posture === 'none' ? undefined : posture
-  const atGate = inspector && depth && ((pid: number): Promise<void> => inspector.inspectProgram({ pid, request, depth, run: { number, user, environment } }))
+  const atGate =
+    inspector &&
+    depth &&
+    ((pid: number): Promise<void> => inspector.inspectProgram({ pid, user, request, depth, run: { number, user: user.name, environment } }))
   try {
     return await open.warden.start(request, atGate ? { atGate } : {})
   } catch (error) {

@@ -43,10 +43,24 @@ const cwdReasons: Readonly<Record<number, string>> = {
   [errno.EACCES]: 'may not be entered by this user',
 }
 
+export interface Attempted {
+  readonly program: string
+  /** Started only to interpret a command that was given as one string. */
+  readonly isShell?: boolean
+  /** Only programs on a list may be executed. */
+  readonly isListed?: boolean
+}
+
 /** A program that is not there or not executable is an outcome, as a shell tells it: 127 or 126. */
-export function notStarted(failure: Failure, program: string): Extract<Outcome, { kind: 'not-started' }> {
-  const words = execReasons[failure.errno] ?? `could not be executed (${failure.text}, errno ${failure.errno})`
+export function notStarted(failure: Failure, { program, isShell = false, isListed = false }: Attempted): Extract<Outcome, { kind: 'not-started' }> {
+  const known = failure.errno === errno.EACCES && isListed ? unlistedReason(isShell) : execReasons[failure.errno]
+  const words = known ?? `could not be executed (${failure.text}, errno ${failure.errno})`
   return { kind: 'not-started', code: failure.errno === errno.ENOENT ? 127 : 126, reason: `${program} ${words}` }
+}
+
+function unlistedReason(isShell: boolean): string {
+  const what = 'is not among the commands of this sandbox'
+  return isShell ? `${what}; it is the shell that runs a command given as one string` : `${what}, is a folder, or may not be executed`
 }
 
 /** What is no fault of the program: a folder that cannot be entered, or a cell that cannot start one now. */
