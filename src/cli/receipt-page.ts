@@ -1,7 +1,7 @@
 import type { Receipt, ReceiptControl } from '../contract/receipt.js'
 import { explainReceipt } from '../receipt/index.js'
 import { type Colors, escapeControls } from './print.js'
-import { isUnchanged, type Judgement, outcomeInWords, signatureInWords, valueInWords } from './receipt-words.js'
+import { enforcedInWords, type Judgement, outcomeInWords, signatureInWords, valueInWords } from './receipt-words.js'
 import { bytesInWords, durationInWords } from './words.js'
 import { wrap } from './wrap.js'
 
@@ -30,12 +30,18 @@ function headLines(judgement: Judgement & { readonly valid: true }, colors: Colo
     ['issued', `${issuedAt}, ${age} after the sandbox was created`],
     ['by', `glovebox ${glovebox}, on Linux ${host.kernel} ${host.arch}`],
     ['boundary', `driver ${driver.name}, tier ${driver.tier}; template ${template}`],
-    ['looked at', `${inspected.processes} processes with ${inspected.threads} threads when it was issued`],
+    ['looked at', inspectedInWords(inspected)],
     ['spec', `SHA-256 ${specHash.slice(0, 32)}…`],
   ]
   const mark = judgement.trusted ? colors.green('✓') : colors.yellow('–')
   const told = rows.flatMap(([label, text]) => (text === undefined ? [] : [row(label, escapeControls(text), colors)]))
-  return [...told, row('signature', `${mark} ${signatureInWords(judgement).text}`, colors)]
+  return [...told, row('signature', `${mark} ${signatureInWords(judgement).text.replace(/^is /, '')}`, colors)]
+}
+
+function inspectedInWords({ processes, threads }: Receipt['inspected']): string {
+  if (processes === 0) return 'the cell; no program was running when this was issued'
+  const count = (number: number, one: string, many: string): string => `${number} ${number === 1 ? one : many}`
+  return `the cell and ${count(processes, 'process', 'processes')} (${count(threads, 'thread', 'threads')}), when this was issued`
 }
 
 function row(label: string, text: string, colors: Colors): string {
@@ -90,8 +96,7 @@ function controlLines({ controls }: Receipt, colors: Colors): string[] {
 
 function controlLine(control: ReceiptControl, colors: Colors): string {
   const asked = valueInWords(control.control, control.requested) + (control.stated ? ' *' : '')
-  const found = isUnchanged(control) ? 'the same' : valueInWords(control.control, control.enforced)
-  const cells = [fit(escapeControls(control.control), widths.control), fit(asked, widths.requested), fit(found, widths.enforced)]
+  const cells = [fit(escapeControls(control.control), widths.control), fit(asked, widths.requested), fit(enforcedInWords(control), widths.enforced)]
   return `  ${markOf(control.verdict, colors)} ${cells.join(' ')} ${knownBy(control)}`
 }
 

@@ -29,11 +29,32 @@ const nothing = '–'
 export function valueInWords(control: string, value: Json): string {
   if (value === null) return nothing
   if (typeof value === 'number') return quantityInWords(control, value)
+  return escapeControls(Array.isArray(value) ? listInWords(value as readonly Json[]) : partInWords(value))
+}
+
+function partInWords(value: Json): string {
+  if (value === null) return nothing
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
-  if (typeof value === 'string') return escapeControls(value)
-  if (Array.isArray(value)) return listInWords(value as readonly Json[])
-  const members = Object.entries(value).map(([name, member]) => `${name} ${typeof member === 'object' ? JSON.stringify(member) : String(member)}`)
-  return escapeControls(members.join(', '))
+  if (typeof value !== 'object') return String(value)
+  if (Array.isArray(value)) return pairInWords(value as readonly Json[])
+  return membersInWords(value as { readonly [name: string]: Json })
+}
+
+/** `1000:1000` for ids, `/data ro` for a mount, `all own` where all say the same; else the names with their values. */
+function membersInWords(value: { readonly [name: string]: Json }): string {
+  const { uid, gid, target, mode } = value
+  if (typeof uid === 'number' && typeof gid === 'number') return `${uid}:${gid}`
+  if (typeof target === 'string' && typeof mode === 'string') return `${target} ${mode}`
+  const parts = Object.entries(value).map(([name, member]) => [name, partInWords(member)] as const)
+  const [first] = parts
+  if (first && parts.length > 2 && parts.every(([, words]) => words === first[1])) return `all ${first[1]}`
+  return parts.map(([name, words]) => `${name} ${words}`).join(', ')
+}
+
+/** The soft and the hard limit are mostly the same. */
+function pairInWords(list: readonly Json[]): string {
+  const words = list.map(partInWords)
+  return words.length === 2 && words[0] === words[1] ? (words[0] ?? '') : words.join(' ') || 'none'
 }
 
 const ofTime = new Set(['limit.time', 'limit.cpuTime', 'lifetime'])
@@ -47,14 +68,25 @@ function quantityInWords(control: string, value: number): string {
   return String(value)
 }
 
+const mostListed = 3
+
 function listInWords(list: readonly Json[]): string {
   if (list.length === 0) return 'none'
-  if (list.every((item) => typeof item === 'string' || typeof item === 'number')) return escapeControls(list.join(', '))
-  return `${list.length} ${list.length === 1 ? 'row' : 'rows'}`
+  const isLong = list.length > mostListed && list.some((item) => typeof item === 'object')
+  return isLong ? `${list.length} of them` : list.map(partInWords).join(', ')
 }
 
-export function isUnchanged({ requested, enforced }: ReceiptControl): boolean {
-  return requested !== null && JSON.stringify(requested) === JSON.stringify(enforced)
+/** What was enforced, beside what was requested: only what that does not say already. */
+export function enforcedInWords({ control, requested, enforced }: ReceiptControl): string {
+  if (requested === null || enforced === null) return valueInWords(control, enforced)
+  if (JSON.stringify(requested) === JSON.stringify(enforced)) return 'the same'
+  return includes(enforced, requested) ? 'the same, and more' : valueInWords(control, enforced)
+}
+
+function includes(value: Json, part: Json): boolean {
+  if (typeof value !== 'object' || typeof part !== 'object' || value === null || part === null || Array.isArray(value) || Array.isArray(part)) return false
+  const whole = value as { readonly [name: string]: Json }
+  return Object.entries(part).every(([name, member]) => Object.hasOwn(whole, name) && JSON.stringify(whole[name]) === JSON.stringify(member))
 }
 
 /** How a run ended, in a few words. */

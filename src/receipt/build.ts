@@ -1,5 +1,5 @@
-import type { Receipt, UnsignedReceipt } from '../contract/receipt.js'
-import { hashOf, presentable } from './canonical-json.js'
+import type { Receipt, ReceiptControl, UnsignedReceipt } from '../contract/receipt.js'
+import { canonicalJson, hashOf, presentable } from './canonical-json.js'
 import type { Look, ReceiptFacts } from './facts.js'
 import { judge, mismatchError } from './judge.js'
 import { limitControlsOf } from './limit-controls.js'
@@ -26,7 +26,7 @@ export function buildReceipt(facts: ReceiptFacts): UnsignedReceipt {
     driver: { name: probe.driver, tier: probe.tier, facts: { ...probe.facts } },
     template: spec.template,
     specHash: hashOf(spec),
-    controls: [...limitControlsOf(facts), ...wishControlsOf(facts), ...observedControls(facts, wishesObserved)],
+    controls: [...limitControlsOf(facts), ...wishControlsOf(facts), ...observedControls(facts, wishesObserved)].map((control) => withCap(control, facts)),
     inspected: { ...facts.inspected },
     runs: facts.runs.slice(-mostRuns).map(roundRun),
     usage: roundTimes(facts.usage),
@@ -37,6 +37,14 @@ export function buildReceipt(facts: ReceiptFacts): UnsignedReceipt {
 function refuseMismatch({ expectations, postures }: Look): void {
   const error = mismatchError(judge({ expectations, posture: postures }))
   if (error) throw error
+}
+
+/** What was asked for is not what was given: the receipt says by whom. */
+function withCap(control: ReceiptControl, { info }: ReceiptFacts): ReceiptControl {
+  const cap = control.subject === 'cell' ? info.clamped.find(({ field }) => field.replace(/^limits\./, 'limit.') === control.control) : undefined
+  if (!cap) return control
+  const lowered = `${canonicalJson(presentable(cap.asked))} was asked for, and lowered by policy ${cap.policy}`
+  return { ...control, why: control.why === undefined ? lowered : `${control.why}; ${lowered}` }
 }
 
 function roundRun(run: Receipt['runs'][number]): Receipt['runs'][number] {

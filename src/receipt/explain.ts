@@ -9,7 +9,7 @@ export function explainReceipt({ controls, driver }: Pick<Receipt, 'controls' | 
     ...byReason(of('told'), ({ source }) => source).map(([names, source]) => `${names} ${isAre(names)} only told, by ${source}`),
     ...byReason(of('asserted'), ({ source }) => source).map(([names, source]) => `${names} ${isAre(names)} only asserted: ${source}`),
     ...byReason(
-      of('proven').filter(({ why }) => why !== undefined),
+      controls.filter(({ verdict, why }) => verdict !== 'not-enforced' && why !== undefined),
       ({ why }) => why ?? '',
     ).map(([names, why]) => `${names}: ${why}`),
   ]

@@ -17,7 +17,7 @@ export interface ProgramLook extends Look {
 /** All that a receipt is made of. */
 export interface ReceiptFacts {
   /** With the limits that hold now. */
-  readonly info: Pick<SandboxInfo, 'id' | 'createdAt' | 'spec' | 'unenforced'>
+  readonly info: Pick<SandboxInfo, 'id' | 'createdAt' | 'spec' | 'unenforced' | 'clamped'>
   readonly issuedAt: string
   readonly machine: { readonly version: string; readonly kernel: string; readonly arch: string }
   readonly probe: Pick<Probe, 'driver' | 'tier' | 'facts' | 'limits' | 'isolates'>

@@ -189,6 +189,17 @@ describe('a limit', () => {
   })
 })
 
+test('a limit that a policy lowered says so', () => {
+  const clamped = [{ field: 'limits.memory', asked: 2 ** 31, given: 2 ** 29, policy: 'site.json' }]
+  const given = withSpec(spec0, { clamped })
+  expect(controlOf(given, 'limit.memory')).toMatchObject({
+    requested: 2 ** 29,
+    verdict: 'proven',
+    why: '2147483648 was asked for, and lowered by policy site.json',
+  })
+  expect(explainReceipt(buildReceipt(given))).toContain('limit.memory: 2147483648 was asked for, and lowered by policy site.json')
+})
+
 const spec0 = { commands: ['python3'], mounts: [{ source: '/srv/data', target: '/data' }] }
 
 describe('a wish', () => {

@@ -78,7 +78,7 @@ const by = (by: string) => ({ enforced: true, by }) as const
 
 /** All that a receipt is made of, as a driver with everything would tell it. */
 export const facts: ReceiptFacts = {
-  info: { id: 'abcdefghij0123456789', createdAt: '2026-01-02T03:04:05.000Z', spec, unenforced: [] },
+  info: { id: 'abcdefghij0123456789', createdAt: '2026-01-02T03:04:05.000Z', spec, unenforced: [], clamped: [] },
   issuedAt: '2026-01-02T03:04:09.250Z',
   machine: { version: '0.1.0', kernel: '6.18.0', arch: 'x64' },
   probe: {
