@@ -90,7 +90,7 @@ async function start({ cell, warden, spec, root, probe }: OpenSandbox, command: 
   const result = await warden.start(request)
   if (result.started) return wrap(result.process, startedAt)
   if (result.stage !== 'exec') throw startError(result, request.cwd)
-  return unstarted({ outcome: notStarted(result, request.argv[0] ?? ''), usage: nothingUsed, truncated: false })
+  return unstarted({ outcome: notStarted(result, { program: request.argv[0] ?? '' }), usage: nothingUsed, truncated: false })
 }
 
 /** What was printed is not counted here: a captured run knows it by what it kept. */
