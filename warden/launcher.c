@@ -73,6 +73,8 @@ int main(int argc, char **argv)
 {
     struct options options;
 
+    if (argc == 6 && strcmp(argv[1], "--resize") == 0)
+        resize_disk(argv + 2);
     parse_options(&options, argc, argv);
     arrange_descriptors(&options);
     clone_layers(&options);

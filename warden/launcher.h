@@ -126,6 +126,9 @@ void find_private(struct layer_request *layer);
 /* Marks those files as deleted in the layer that will be laid over. */
 void hide_private(const struct layer_request *layer, const char *upper);
 
+/* Changes the size of a live cell's disk, told by process, bytes, inodes and path. */
+_Noreturn void resize_disk(char **values);
+
 /* Forks the process that writes the id maps of bwrap's child once it exists. */
 void fork_mapper(const struct options *options);
 
