@@ -44,6 +44,8 @@ export interface ControllerFiles {
   readonly needs: string
   /** Throws the kernel's EBUSY when more memory than that is in use and none can be reclaimed. */
   limit(group: Group, limits: CgroupLimits): void
+  /** What a group beneath needs so that the limits above it hold for all that it does. */
+  inherit?(group: Group): void
   stated(group: Group, limits: CgroupLimits): Partial<StatedLimits>
   usage(group: Group): Partial<CgroupUsage>
   now(group: Group): Partial<CgroupNow>
@@ -74,6 +76,8 @@ const memory1: ControllerFiles = {
     if (!hasSwap) group.write('memory.swappiness', '0')
     group.write('memory.kmem.tcp.limit_in_bytes', `${Math.max(leastSocketBytes, Math.round(memoryBytes * socketShare))}`)
   },
+  // The kernel counts the sockets of a group only once that group was given a limit of its own; -1 is none.
+  inherit: (group) => group.write('memory.kmem.tcp.limit_in_bytes', '-1'),
   stated(group) {
     const sizes = ['memory.limit_in_bytes', 'memory.memsw.limit_in_bytes'].map((name) => group.number(name))
     const bytes = Math.max(...sizes.map((size) => size ?? 0))

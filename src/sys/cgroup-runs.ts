@@ -100,7 +100,7 @@ class RunGroups implements CgroupRuns {
   }
 
   hits(): CgroupHits {
-    return [...this.#open].map((group) => group.read()).reduce(addHits, this.#past)
+    return [...this.#open].map((group) => group.read('hits')).reduce(addHits, this.#past)
   }
 
   followProcesses(processes: number): void {
@@ -137,9 +137,10 @@ class RunGroups implements CgroupRuns {
 
   #tryRemove(group: RunGroup): void {
     if (!this.#open.has(group)) return
-    if (!group.remove()) return
+    const counted = group.remove()
+    if (counted === undefined) return
     this.#open.delete(group)
-    this.#past = addHits(this.#past, group.last)
+    this.#past = addHits(this.#past, counted)
   }
 }
 
@@ -169,6 +170,7 @@ class RunGroup {
     try {
       for (const { hierarchy, group } of this.#groups) {
         group.make()
+        for (const name of runControllers(hierarchy)) controllerFiles[hierarchy.version][name]?.inherit?.(group)
         if (writer !== undefined) group.giveDoor(doorOf(hierarchy), writer)
       }
     } catch (error) {
@@ -194,39 +196,44 @@ class RunGroup {
 
   /** What can be said of this run alone. */
   counts(): CgroupUsage & CgroupHits {
-    const counted = this.#isGone ? this.#counted : this.read()
-    if (!this.#isGone) this.#isCertain = this.#refusedAbove() === this.#sharedHits
-    return this.#isCertain ? counted : { ...counted, processHits: undefined }
+    const counted = this.read('usage', 'hits')
+    const { processesPeak = Number.POSITIVE_INFINITY } = counted
+    // A fork that is refused further up was counted here for a moment.
+    const peak = Math.min(processesPeak, this.#isGone ? processesPeak : (this.#pids()?.guest.number('pids.peak') ?? processesPeak))
+    if (Number.isFinite(peak)) this.#counted = { ...counted, processesPeak: peak }
+    return this.#isCertain ? this.#counted : { ...this.#counted, processHits: undefined }
   }
 
-  get last(): CgroupHits {
-    return this.#counted
-  }
-
-  read(): CgroupUsage & CgroupHits {
-    const read = this.#groups.flatMap(({ hierarchy, group }) =>
-      runControllers(hierarchy).flatMap((name) => {
+  /** A hierarchy in which the group is gone already keeps what it said last. */
+  read(...questions: ('usage' | 'hits')[]): CgroupUsage & CgroupHits {
+    if (this.#isGone) return this.#counted
+    for (const { hierarchy, group } of this.#groups) {
+      for (const name of runControllers(hierarchy)) {
         const files = controllerFiles[hierarchy.version][name]
-        return files ? [files.usage(group), files.hits(group)] : []
-      }),
-    )
-    // A hierarchy in which the group is gone already keeps what it said last.
-    const known = read.flatMap((part) => Object.entries(part).filter(([, value]) => value !== undefined))
-    this.#counted = { ...this.#counted, ...(Object.fromEntries(known) as Partial<CgroupUsage & CgroupHits>) }
+        const answers = questions.flatMap((question) => Object.entries(files?.[question](group) ?? {}))
+        this.#counted = { ...this.#counted, ...(Object.fromEntries(answers.filter(([, value]) => value !== undefined)) as Partial<CgroupUsage & CgroupHits>) }
+      }
+    }
+    this.#isCertain = this.#refusedAbove() === this.#sharedHits
     return this.#counted
   }
 
-  /** False when processes are in it. */
-  remove(): boolean {
-    this.counts()
+  /** What it counted last, or undefined when processes are in it. */
+  remove(): CgroupHits | undefined {
+    // Whoever wants to know more has asked before.
+    const counted = this.#counted === nothing ? this.counts() : this.read('hits')
     this.#isGone = this.#groups.every(({ group }) => group.tryRemove() === undefined)
-    return this.#isGone
+    return this.#isGone ? counted : undefined
   }
 
   /** Whose fork met the limit of all guests together is not told by a kernel that counts it there. */
   #refusedAbove(): number | undefined {
-    const place = this.#groups.find(({ hierarchy }) => hierarchy.version === 2 && hierarchy.controllers.includes('pids'))
-    return place?.guest.keyed('pids.events.local', 'max')
+    const place = this.#pids()
+    return place?.hierarchy.version === 2 ? place.guest.keyed('pids.events.local', 'max') : undefined
+  }
+
+  #pids(): RunPlace | undefined {
+    return this.#groups.find(({ hierarchy }) => hierarchy.controllers.includes('pids'))
   }
 
   #require(controller: Controller, limit: string, asked: { memoryBytes: number; processes: number; cpus: number }): void {

@@ -5,9 +5,18 @@ import type { CgroupTree } from '../../src/sys/cgroup-files.js'
 /** Version 2 in a folder of its own: files appear by what the parent hands down, and the rules about processes and writers hold. */
 
 const filesOf: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  memory: { 'memory.max': 'max', 'memory.swap.max': 'max', 'memory.peak': '0', 'memory.events': 'low 0\noom 0\noom_kill 0' },
-  cpu: { 'cpu.max': 'max 100000', 'cpu.stat': 'usage_usec 0\nuser_usec 0' },
-  pids: { 'pids.max': 'max', 'pids.peak': '0', 'pids.events': 'max 0' },
+  memory: {
+    'memory.max': 'max',
+    'memory.high': 'max',
+    'memory.swap.max': 'max',
+    'memory.current': '0',
+    'memory.peak': '0',
+    'memory.events': 'low 0\noom 0\noom_kill 0',
+    'memory.events.local': 'low 0\noom 0\noom_kill 0',
+  },
+  cpu: { 'cpu.max': 'max 100000' },
+  io: { 'io.max': '' },
+  pids: { 'pids.max': 'max', 'pids.current': '0', 'pids.peak': '0', 'pids.events': 'max 0', 'pids.events.local': 'max 0' },
 }
 
 function refuse(code: string): never {
@@ -22,14 +31,17 @@ export interface ModelOptions {
 
 export function createCgroupModel({ root, delegated }: ModelOptions) {
   const isOurs = (path: string): boolean => path === delegated || path.startsWith(`${delegated}/`)
+  /** Files that another user may write by now. */
+  const given = new Map<string, number>()
   const text = (file: string): string => (existsSync(file) ? readFileSync(file, 'utf8') : '')
   const words = (file: string): string[] => text(file).split(/\s+/).filter(Boolean)
 
   const populate = (folder: string): void => {
-    const handed = folder === root ? ['cpuset', 'cpu', 'memory', 'pids'] : words(join(dirname(folder), 'cgroup.subtree_control'))
+    const handed = folder === root ? ['cpuset', 'cpu', 'io', 'memory', 'pids'] : words(join(dirname(folder), 'cgroup.subtree_control'))
     mkdirSync(folder, { recursive: true })
     writeFileSync(join(folder, 'cgroup.controllers'), handed.join(' '))
     for (const name of ['cgroup.procs', 'cgroup.subtree_control', 'cgroup.kill']) writeFileSync(join(folder, name), '')
+    writeFileSync(join(folder, 'cpu.stat'), 'usage_usec 0\nuser_usec 0')
     for (const name of handed) for (const [file, value] of Object.entries(filesOf[name] ?? {})) writeFileSync(join(folder, file), value)
   }
 
@@ -38,7 +50,27 @@ export function createCgroupModel({ root, delegated }: ModelOptions) {
       if (!words(join(folder, 'cgroup.controllers')).includes(name)) refuse('ENOENT')
       if (folder !== root && text(join(folder, 'cgroup.procs')) !== '') refuse('EBUSY')
       writeFileSync(join(folder, 'cgroup.subtree_control'), [...words(join(folder, 'cgroup.subtree_control')), name].join(' '))
+      // What is there already gets the files of what it is given.
+      for (const below of tree.list(folder)) {
+        writeFileSync(join(folder, below, 'cgroup.controllers'), text(join(folder, 'cgroup.subtree_control')))
+        for (const [file, start] of Object.entries(filesOf[name] ?? {})) writeFileSync(join(folder, below, file), start)
+      }
     }
+  }
+
+  /** One line a device; what a write does not name stays, and a line that limits nothing goes. */
+  const throttle = (file: string, value: string): void => {
+    const [device = '', ...settings] = value.split(' ')
+    const lines = text(file).split('\n').filter(Boolean)
+    const old = lines.find((line) => line.startsWith(`${device} `)) ?? `${device} rbps=max wbps=max riops=max wiops=max`
+    const merged = settings.reduce((line, setting) => line.replace(new RegExp(`${setting.split('=')[0]}=\\S+`), setting), old)
+    const rest = lines.filter((line) => !line.startsWith(`${device} `))
+    writeFileSync(file, [...rest, ...(/=\d/.test(merged) ? [merged] : [])].join('\n'))
+  }
+
+  const killBelow = (folder: string): void => {
+    writeFileSync(join(folder, 'cgroup.procs'), '')
+    for (const name of tree.list(folder)) killBelow(join(folder, name))
   }
 
   const move = (file: string, pid: string): void => {
@@ -63,7 +95,8 @@ export function createCgroupModel({ root, delegated }: ModelOptions) {
       if (!isOurs(dirname(file))) refuse('EACCES')
       if (basename(file) === 'cgroup.subtree_control') handDown(dirname(file), value)
       else if (basename(file) === 'cgroup.procs') move(file, value)
-      else if (basename(file) === 'cgroup.kill') writeFileSync(join(dirname(file), 'cgroup.procs'), '')
+      else if (basename(file) === 'cgroup.kill') killBelow(dirname(file))
+      else if (basename(file) === 'io.max') throttle(file, value)
       else writeFileSync(file, value)
     },
     make(folder) {
@@ -76,7 +109,13 @@ export function createCgroupModel({ root, delegated }: ModelOptions) {
       if (text(join(folder, 'cgroup.procs')) !== '' || tree.list(folder).length > 0) refuse('EBUSY')
       rmSync(folder, { recursive: true })
     },
-    list: (folder) => readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])),
+    give(file, uid) {
+      given.set(file, uid)
+    },
+    list(folder) {
+      if (!existsSync(folder)) return []
+      return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
+    },
   }
-  return { tree, populate }
+  return { tree, populate, given }
 }

@@ -1,38 +1,25 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { CellCgroup } from '../../src/sys/cell-cgroup.js'
-import { type Cgroups, detectCgroups } from '../../src/sys/cgroups.js'
 import { parseCgroupMounts } from '../../src/sys/cgroup-mounts.js'
 import { skipGroup } from '../unless.js'
+import { type CgroupCells, findCgroupCells } from './cgroup-cells.js'
+import { doorsOf, endOf, python, startIn } from './cgroup-programs.js'
 
 const MiB = 2 ** 20
-const found = detectCgroups()
-const cgroups = 'unavailable' in found ? undefined : found
-const isEnforced = cgroups !== undefined && Object.values(cgroups.enforces).every((item) => item.enforced)
+const found = findCgroupCells()
+const { cgroups, create, removeAll } = found as CgroupCells
 
-const made: CellCgroup[] = []
 afterEach(async () => {
-  for (const cell of made.splice(0)) await cell.remove()
+  if (typeof found !== 'string') await removeAll()
 })
 
-async function create(limits: { memoryBytes?: number; cpus?: number; processes?: number } = {}): Promise<CellCgroup> {
-  const order = { id: Math.random().toString(36).slice(2).padEnd(20, '0').slice(0, 20), memoryBytes: 64 * MiB, cpus: 0.5, processes: 20, ...limits }
-  const cell = await (cgroups as Cgroups).create(order)
-  made.push(cell)
-  return cell
-}
+const unlimited = { memoryBytes: undefined, processes: undefined }
 
-function startIn(procs: readonly string[], argv: readonly string[]): ChildProcess {
-  const enter = ['true', ...procs.map((path) => `echo $$ > ${path}`)].join(' && ')
-  return spawn('/bin/sh', ['-c', `${enter} && exec "$@"`, 'sh', ...argv], { stdio: ['ignore', 'pipe', 'pipe'] })
-}
-
-function endOf(child: ChildProcess): Promise<{ code: number | null; signal: string | null; stdout: string }> {
-  let stdout = ''
-  child.stdout?.on('data', (bytes: Buffer) => (stdout += bytes.toString()))
-  return new Promise((resolve) => child.once('close', (code, signal) => resolve({ code, signal, stdout })))
+/** The ways into a run of its own. */
+function doorsOfRun(cell: CellCgroup): string[] {
+  return doorsOf(cell, cell.beginRun(unlimited).name)
 }
 
 function ours(): string[] {
@@ -42,7 +29,7 @@ function ours(): string[] {
 }
 
 describe('cgroups of this machine', () => {
-  skipGroup(!isEnforced && ('unavailable' in found ? found.unavailable : 'not every controller can be used here'))
+  skipGroup(typeof found === 'string' && found)
   it('state the limits they were given', async () => {
     const cell = await create({ memoryBytes: 100 * MiB + 1, cpus: 0.25, processes: 7 })
     expect(cell.stated()).toEqual({ memoryBytes: 100 * MiB, cpus: 0.25, processes: 7 })
@@ -51,7 +38,7 @@ describe('cgroups of this machine', () => {
   it('kill what takes more memory than it may, and count it', async () => {
     const cell = await create({ memoryBytes: 48 * MiB })
     expect(cell.usage().oomKills).toBe(0)
-    const ended = await endOf(startIn(cell.guestJoins, ['/usr/bin/python3', '-c', 'x = bytearray(200 * 2**20)']))
+    const ended = await endOf(startIn(doorsOfRun(cell), python('x = bytearray(200 * 2**20)')))
     expect(ended.signal).toBe('SIGKILL')
     const { oomKills, memoryPeakBytes } = cell.usage()
     expect(oomKills).toBe(1)
@@ -61,7 +48,7 @@ describe('cgroups of this machine', () => {
 
   it('leave alone what keeps to its memory', async () => {
     const cell = await create({ memoryBytes: 64 * MiB })
-    expect((await endOf(startIn(cell.guestJoins, ['/usr/bin/python3', '-c', 'x = bytearray(20 * 2**20); print(len(x))']))).stdout).toBe(`${20 * MiB}\n`)
+    expect((await endOf(startIn(doorsOfRun(cell), python('x = bytearray(20 * 2**20); print(len(x))')))).stdout).toBe(`${20 * MiB}\n`)
     expect(cell.usage().oomKills).toBe(0)
   })
 
@@ -77,17 +64,17 @@ describe('cgroups of this machine', () => {
       '    except BlockingIOError: pass',
       'print(sent)',
     ].join('\n')
-    const queued = Number((await endOf(startIn(cell.guestJoins, ['/usr/bin/python3', '-c', queue]))).stdout)
+    const queued = Number((await endOf(startIn(doorsOfRun(cell), python(queue)))).stdout)
     expect(queued).toBeGreaterThan(0)
     expect(queued).toBeLessThan(48 * MiB)
     // The same without a limit shows that the attack would otherwise get through.
-    expect(Number((await endOf(startIn([], ['/usr/bin/python3', '-c', queue]))).stdout)).toBeGreaterThan(100 * MiB)
+    expect(Number((await endOf(startIn([], python(queue)))).stdout)).toBeGreaterThan(100 * MiB)
   })
 
   it('spare the warden when guests have taken all there is', async () => {
     const cell = await create({ memoryBytes: 48 * MiB, processes: 8 })
     const warden = startIn(cell.joins, ['sleep', '60'])
-    await endOf(startIn(cell.guestJoins, ['/usr/bin/python3', '-c', 'x = bytearray(200 * 2**20)']))
+    await endOf(startIn(doorsOfRun(cell), python('x = bytearray(200 * 2**20)')))
     expect([warden.exitCode, warden.signalCode]).toEqual([null, null])
     warden.kill('SIGKILL')
     await endOf(warden)
@@ -104,7 +91,7 @@ try:
         made += 1
 except BlockingIOError: print(made, flush=True)
 os.kill(os.getpid(), 9)`
-    const { stdout } = await endOf(startIn(cell.guestJoins, ['/usr/bin/python3', '-c', code]).on('exit', () => cell.kill()))
+    const { stdout } = await endOf(startIn(doorsOfRun(cell), python(code)).on('exit', () => cell.kill()))
     expect(stdout).toBe('9\n')
     expect(cell.usage()).toMatchObject({ processesPeak: 10, processHits: 1 })
   })
@@ -113,7 +100,7 @@ os.kill(os.getpid(), 9)`
     const cell = await create({ cpus: 0.4 })
     const busy = 'import multiprocessing as m\nfor _ in range(3): m.Process(target=exec, args=("while True: pass",)).start()'
     const started = performance.now()
-    const child = startIn(cell.guestJoins, ['/usr/bin/python3', '-c', busy])
+    const child = startIn(doorsOfRun(cell), python(busy))
     await new Promise((resolve) => setTimeout(resolve, 2500))
     const { cpuMs } = cell.usage()
     const wallMs = performance.now() - started
@@ -125,13 +112,13 @@ os.kill(os.getpid(), 9)`
 
   it('are removed together with what still runs in them, twice if need be', async () => {
     const cell = await create()
-    const ended = [cell.joins, cell.guestJoins].map((procs) => endOf(startIn(procs, ['sleep', '60'])))
-    while (readFileSync(cell.guestJoins.at(-1) as string, 'latin1') === '' || readFileSync(cell.joins.at(-1) as string, 'latin1') === '')
-      await new Promise((resolve) => setTimeout(resolve, 2))
+    const groups = [cell.joins, doorsOfRun(cell)]
+    const ended = groups.map((doors) => endOf(startIn(doors, ['sleep', '60'])))
+    while (groups.some((doors) => readFileSync(doors.at(-1) as string, 'latin1') === '')) await new Promise((resolve) => setTimeout(resolve, 2))
     await cell.remove()
     await cell.remove()
     expect((await Promise.all(ended)).map(({ signal }) => signal)).toEqual(['SIGKILL', 'SIGKILL'])
-    expect([...cell.joins, ...cell.guestJoins].filter((path) => existsSync(path))).toEqual([])
+    expect(groups.flat().filter((path) => existsSync(dirname(path)))).toEqual([])
   })
 
   it('leave nothing after 200 were made and removed', async () => {
@@ -147,7 +134,7 @@ os.kill(os.getpid(), 9)`
     const mine = await create()
     const orphan = await create()
     const dead = (path: string) => path.replace(`glovebox.${process.pid}.`, `glovebox.${2 ** 22 - 1}.`)
-    const folders = orphan.guestJoins.map((path) => dead(dirname(path)))
+    const folders = [...orphan.guestJoins.map(dirname), ...orphan.runJoins.map(({ folder }) => join(folder, 'r1'))].map(dead)
     for (const folder of folders) mkdirSync(folder, { recursive: true })
     const left = endOf(
       startIn(
@@ -156,10 +143,10 @@ os.kill(os.getpid(), 9)`
       ),
     )
     while (readFileSync(`${folders.at(-1)}/cgroup.procs`, 'latin1') === '') await new Promise((resolve) => setTimeout(resolve, 2))
-    expect(await (cgroups as Cgroups).sweep()).toBeGreaterThanOrEqual(1)
+    expect(await cgroups.sweep()).toBeGreaterThanOrEqual(1)
     expect((await left).signal).toBe('SIGKILL')
     expect(folders.filter((folder) => existsSync(folder))).toEqual([])
-    expect(existsSync(mine.guestJoins[0] as string)).toBe(true)
+    expect(existsSync(mine.places(undefined)[0] as string)).toBe(true)
   })
 
   it('refuse limits the kernel does not take, and leave nothing of the attempt', async () => {

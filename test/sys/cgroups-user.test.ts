@@ -21,9 +21,12 @@ const answer = 'unavailable' in found ? found : { enforces: found.enforces }
 if (!('unavailable' in found)) {
   const cell = await found.create({ id: 'abcdefghij0123456789', memoryBytes: 48 * 2 ** 20, cpus: 0.5, processes: 8 })
   answer.stated = cell.stated()
-  const enter = cell.guestJoins.map((path) => 'echo $$ > ' + path).join(' && ')
+  cell.settle()
+  const run = cell.beginRun({ memoryBytes: undefined, processes: undefined })
+  const doors = [...cell.guestJoins, ...cell.runJoins.map(({ folder, file }) => [folder, run.name, file].join('/'))]
+  const enter = doors.map((path) => 'echo $$ > ' + path).join(' && ')
   answer.signal = spawnSync('/bin/sh', ['-c', enter + ' && exec /usr/bin/python3 -c "x = bytearray(200 * 2**20)"']).signal
-  answer.oomKills = cell.usage().oomKills
+  answer.oomKills = [run.counts().oomKills, cell.usage().oomKills]
   const left = spawn('/bin/sh', ['-c', enter + ' && echo in && exec sleep 60'], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise((resolve) => left.once('exit', (_, signal) => resolve(signal)))
   await new Promise((resolve) => left.stdout.once('data', resolve))
@@ -72,10 +75,10 @@ describe('for an ordinary user', () => {
         chownSync(folder, nobody, nobody)
       }
       expect(askAsNobody(folders.map((folder) => join(folder, 'cgroup.procs')))).toMatchObject({
-        enforces: { memory: { enforced: true }, cpus: { enforced: true }, processes: { enforced: true } },
+        enforces: { memory: { enforced: true }, cpus: { enforced: true }, cpuTime: { enforced: true }, processes: { enforced: true } },
         stated: { memoryBytes: 48 * 2 ** 20, cpus: 0.5, processes: 8 },
         signal: 'SIGKILL',
-        oomKills: 1,
+        oomKills: [1, 1],
         left: 'SIGKILL',
       })
     } finally {

@@ -99,8 +99,8 @@ function lastLine(said: string): string {
   return said.trim().split('\n').at(-1) ?? ''
 }
 
-/** The least with which a cell opens and runs a shell with a child; the rest of a limit is the guest's. */
-export const leastLimits = { memory: 4 * 2 ** 20, disk: 64 * 2 ** 10, inodes: 16, openFiles: 16, processes: 1 } as const
+/** The least with which a cell opens and a shell runs in it. */
+export const leastLimits = { memory: 4 * 2 ** 20, disk: 64 * 2 ** 10, inodes: 64, openFiles: 16, processes: 1 } as const
 
 /** What holds each limit. Cgroups are handed in: what they enforce, or why there are none. */
 export function judgeLimits(facts: HostFacts, cgroups: Cgroups['enforces'] | string): Probe['limits'] {

@@ -25,7 +25,11 @@ const plan: CellPlan = {
   ownerPid: 4711,
 }
 const range = { kind: 'range', base: 0x78000000, size: 65_536 } as const
-const cgroups = { joins: ['/sys/fs/cgroup/c/warden/cgroup.procs'], guestJoins: ['/sys/fs/cgroup/c/guest/cgroup.procs'] }
+const cgroups = {
+  joins: ['/sys/fs/cgroup/c/warden/tasks'],
+  guestJoins: ['/sys/fs/cgroup/cpu/c/tasks'],
+  runJoins: [{ folder: '/sys/fs/cgroup/c/guest', file: 'tasks' }],
+}
 
 /** One option with its values a line, so that a change shows as what it is. */
 function lines(argv: readonly string[]): string {
@@ -49,7 +53,81 @@ test('no guest may signal, become or trace others: root has five capabilities, u
   expect(guestUsers({ kind: 'single' }).map(({ name, uid, capabilities }) => [name, uid, capabilities])).toEqual([['user', 1000, 0n]])
 })
 
-test('a small disk still has room for a thousand files', () => {
-  const argv = cellArgv({ ...plan, spec: { ...plan.spec, limits: { ...plan.spec.limits, diskBytes: 65_536 } } })
-  expect(argv.slice(argv.indexOf('--disk'), argv.indexOf('--disk') + 3)).toEqual(['--disk', '65536', '1024'])
+test('the disk has the bytes and the inodes that were asked for', () => {
+  const argv = cellArgv({ ...plan, spec: { ...plan.spec, limits: { ...plan.spec.limits, diskBytes: 65_536, inodes: 77 } } })
+  expect(argv.slice(argv.indexOf('--disk'), argv.indexOf('--disk') + 3)).toEqual(['--disk', '65536', '77'])
+})
+
+const sources = [
+  { descriptor: 20, path: '/srv/deep', isFolder: true, uid: 4321 },
+  { descriptor: 21, path: '/srv/project', isFolder: true, uid: 4321 },
+  { descriptor: 22, path: '/srv/roots-file', isFolder: false, uid: 0 },
+]
+const mounts = [
+  { source: '/srv/deep', target: '/workspace/a/b', mode: 'rw' },
+  { source: '/srv/project', target: '/workspace', mode: 'ro' },
+  { source: '/srv/roots-file', target: '/mnt/file', mode: 'ro' },
+] as const
+const commands = { executable: ['/usr/bin/true'], readable: [], unlisted: undefined }
+
+/** The options of the given names, with their values. */
+function options(argv: readonly string[], ...names: string[]): string[] {
+  return lines(argv)
+    .split('\n')
+    .filter((line) => names.includes(line.split(' ')[0] ?? ''))
+}
+
+test('a mount is bound by descriptor with its owner mapped, those within another last, and takes the place of a writable folder', () => {
+  const argv = cellArgv({ ...plan, ids: range, spec: { ...plan.spec, mounts }, sources })
+  expect(options(argv, '--mount', '--pass', '--bind', '--recognise', '--place')).toEqual([
+    '--mount 4 mount1 ro 2013266920',
+    '--mount 5 mount2 ro -',
+    '--mount 3 mount0 rw 2013266920',
+    '--bind /tmp/mount0 /.mounts/0',
+    '--place /.mounts/1 /workspace ro',
+    '--place /.mounts/2 /mnt/file ro',
+    '--place /.mounts/0 /workspace/a/b rw',
+  ])
+  expect(options(argv, '--ro-bind')).toEqual(expect.arrayContaining(['--ro-bind /tmp/mount1 /.mounts/1', '--ro-bind /tmp/mount2 /.mounts/2']))
+  expect(options(argv, '--writable').map((line) => line.split(' ')[1])).toEqual(['/home/user', '/tmp', '/var/tmp', '/dev/shm', '/root'])
+})
+
+test('with a single id a mount is bound by its path and recognised by its descriptor', () => {
+  const argv = cellArgv({ ...plan, spec: { ...plan.spec, mounts, commands }, sources })
+  expect(options(argv, '--mount', '--pass', '--bind', '--recognise', '--place', '--noexec')).toEqual([
+    '--pass 4 129',
+    '--pass 5 130',
+    '--pass 3 128',
+    '--bind /srv/deep /.mounts/0',
+    '--recognise 129 /.mounts/1',
+    '--recognise 130 /.mounts/2',
+    '--recognise 128 /.mounts/0',
+    '--place /.mounts/1 /workspace ro,noexec',
+    '--place /.mounts/2 /mnt/file ro,noexec',
+    '--place /.mounts/0 /workspace/a/b rw,noexec',
+    '--noexec',
+  ])
+})
+
+test('a root that is writable all over is the disk, and stays writable', () => {
+  const argv = cellArgv({ ...plan, ids: range, spec: { ...plan.spec, rootMode: 'overlay' } })
+  expect(options(argv, '--root', '--layer', '--veil', '--bind', '--disk', '--writable', '--folder', '--readonly')).toEqual([
+    '--root 2013265920 104857600 25600',
+    '--layer /usr /usr',
+    '--layer /etc /var/cache/glovebox/templates/etc-1',
+    '--bind /tmp/disk/root /',
+    '--folder /home 0 0 0755',
+    '--folder /var 0 0 0755',
+    '--folder /run 0 0 0755',
+    '--folder /workspace 1000 1000 0755',
+    '--folder /home/user 1000 1000 0755',
+    '--folder /tmp 0 0 1777',
+    '--folder /var/tmp 0 0 1777',
+    '--folder /root 0 0 0700',
+    '--readonly /proc/fs',
+    '--readonly /proc/irq',
+    '--readonly /proc/sys',
+    '--readonly /proc/sysrq-trigger',
+    '--readonly /dev',
+  ])
 })

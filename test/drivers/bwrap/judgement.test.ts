@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { HostFacts } from '../../../src/drivers/bwrap/facts.js'
-import { canMapRanges, judgeLimits, judgeUsers, obstacleOf, obstaclesBefore } from '../../../src/drivers/bwrap/judgement.js'
+import { canMapRanges, judgeFeatures, judgeLimits, judgeUsers, leastLimits, obstacleOf, obstaclesBefore } from '../../../src/drivers/bwrap/judgement.js'
 
 const root: HostFacts = {
   platform: 'linux',
@@ -14,6 +14,7 @@ const root: HostFacts = {
   sysctls: { unprivilegedUsernsClone: undefined, maxUserNamespaces: '15000', apparmorRestrictsUserns: undefined },
   container: undefined,
   memoryBytes: 2 ** 30,
+  openFiles: 20_000,
 }
 const user: HostFacts = { ...root, uid: 1000, capabilities: 0n }
 const refused = 'bwrap: No permissions to create new namespace, likely because the kernel does not allow non-privileged user namespaces.'
@@ -129,9 +130,46 @@ describe('limits', () => {
     expect(judgeLimits({ ...root, kernel: [5, 10] }, 'none').processes).toMatchObject({ enforced: true })
   })
 
-  test('what cgroups hold is theirs', () => {
+  test('what cgroups hold is theirs, with the least that a cell needs', () => {
     const by = { enforced: true, by: 'cgroup' } as const
-    const limits = judgeLimits(user, { memory: by, cpus: { enforced: false, why: 'no cpu' }, processes: by })
-    expect([limits.memory, limits.cpus, limits.processes]).toEqual([by, { enforced: false, why: 'no cpu' }, by])
+    const not = (why: string) => ({ enforced: false, why }) as const
+    const held = { memory: by, cpus: not('no cpu'), cpuTime: by, processes: by, readRate: by, writeRate: not('not counted') }
+    expect(judgeLimits(user, held)).toEqual({
+      ...held,
+      memory: { ...by, min: leastLimits.memory },
+      processes: { ...by, min: 1 },
+      disk: { enforced: true, by: 'a tmpfs of that size, shared by all that is writable', min: leastLimits.disk, max: 2 ** 29 },
+      inodes: { enforced: true, by: 'the inode count of that tmpfs', min: leastLimits.inodes },
+      fileSize: { enforced: true, by: 'RLIMIT_FSIZE of each process' },
+      openFiles: { enforced: true, by: 'RLIMIT_NOFILE of each process', min: leastLimits.openFiles, max: 20_000 },
+    })
+  })
+
+  test('without cgroups nothing counts a run or slows its disk, and the reason is theirs', () => {
+    const none = { enforced: false, why: 'none here' }
+    expect(judgeLimits(user, 'none here')).toMatchObject({ cpuTime: none, readRate: none, writeRate: none })
+  })
+})
+
+describe('mounts and a writable root', () => {
+  const yes = { available: true }
+
+  test('are there as root where the kernel does them', () => {
+    expect(judgeFeatures(root, undefined)).toMatchObject({ 'mounts-ro': yes, 'mounts-rw': yes, 'root-overlay': yes })
+    const old = judgeFeatures({ ...root, kernel: [5, 10] }, 'launcher: map ids of /usr: Function not implemented')
+    const why = 'Linux 5.10 cannot map the owner of a mount; 5.12 can'
+    expect([old['mounts-ro'], old['mounts-rw']]).toEqual([
+      { available: false, why },
+      { available: false, why },
+    ])
+    expect(old['root-overlay']).toEqual({ available: false, why: 'the kernel refused to overlay /usr: launcher: map ids of /usr: Function not implemented' })
+  })
+
+  test('are there with a single id, but for the root', () => {
+    expect(judgeFeatures({ ...user, kernel: [5, 10] }, undefined)).toMatchObject({
+      'mounts-ro': yes,
+      'mounts-rw': yes,
+      'root-overlay': { available: false, why: 'only root can give a cell ids of its own, which own what is in its root' },
+    })
   })
 })
