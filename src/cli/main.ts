@@ -113,13 +113,14 @@ async function dispatch(args: readonly string[]): Promise<number> {
       printed += text
     },
   })
+  const asked = withoutHelpCommand(args, program)
   try {
-    await program.parseAsync(withoutHelpCommand(args, program), { from: 'user' })
+    await program.parseAsync(asked, { from: 'user' })
     return code
   } catch (error) {
     if (error instanceof Stopped || error instanceof ReaderGone || error instanceof OutputRefused) throw error
     if (!(error instanceof CommanderError)) return printFailure(error, { json: asksForJson(program) })
-    if (error.exitCode !== 0) return printFailure(usageError(error, args, program), { json: asksForJson(program) })
+    if (error.exitCode !== 0) return printFailure(usageError(error, asked, program), { json: asksForJson(program) })
     await writeOut(printed)
     return exitCodes.ok
   }

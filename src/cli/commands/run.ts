@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createPlatform, policyInForce, readPolicy } from '../../compose.js'
+import { createPlatform, loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
 import type { PlatformProcess, SandboxInfo } from '../../contract/platform.js'
 import type { Ending } from '../../contract/run.js'
 import { explainClamped } from '../clamped-line.js'
@@ -17,6 +17,8 @@ export async function run(argv: readonly string[], flags: RunFlags): Promise<num
   const own = flags.policy === undefined ? undefined : readPolicy(flags.policy)
   const { spec, request } = parseRunFlags(argv, flags, policyInForce(own))
   using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
+  // A key that cannot be had is told before the program has run for nothing.
+  if (receipt) await loadReceiptKey()
   const input = openInput()
   using interrupts = watchInterrupts()
   await using platform = createPlatform()
