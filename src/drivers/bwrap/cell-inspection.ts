@@ -22,6 +22,6 @@ export interface InspectionOrder {
 /** Best made while the cell is still being built, because looking at the host takes time. */
 export function createInspection({ plan, lease: { cgroup, holds }, monitorPid }: InspectionOrder): CellInspection {
   const expected = expectedOfCell({ plan, hasGroups: cgroup !== undefined })
-  const { read } = createCellPosture({ monitorPid, groups: cgroup })
-  return { expects: (limits) => [...expected, ...expectedLimits(limits, cgroup === undefined ? [] : holds)], posture: read }
+  const cell = createCellPosture({ monitorPid, groups: cgroup })
+  return { expects: (limits) => [...expected, ...expectedLimits(limits, cgroup === undefined ? [] : holds)], posture: (subject) => cell.read(subject) }
 }

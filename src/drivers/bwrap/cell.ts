@@ -1,16 +1,19 @@
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Cell, CellRun, CellUsage, GuestUser } from '../../contract/driver.js'
-import { SandboxError } from '../../contract/errors.js'
+import type { Cell, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../../contract/driver.js'
+import type { Limits } from '../../contract/limits.js'
 import type { Expectation, Posture } from '../../contract/posture.js'
 import { findProcesses, killProcess, parentOf } from '../../sys/processes.js'
 import type { SpawnedProcess } from '../../sys/spawn.js'
 import { workdir } from './arguments.js'
+import type { CellInspection } from './cell-inspection.js'
+import type { CellLimits } from './cell-limits.js'
 
 export interface CellParts {
   readonly process: SpawnedProcess
   readonly users: readonly GuestUser[]
-  readonly usage: () => CellUsage
+  readonly limits: CellLimits
+  readonly inspection: CellInspection
   /** Host pids that are still the cell's, asked for when the monitor cannot vouch for their end. */
   readonly remains: () => readonly number[]
   /** Gives back what was taken for the cell; called once, when none of its processes is left. */
@@ -28,7 +31,6 @@ export class BwrapCell implements Cell {
   readonly channel: Duplex
   readonly users: readonly GuestUser[]
   readonly workdir = workdir
-  readonly expects: readonly Expectation[] = []
   readonly #parts: CellParts
   #closed: Promise<void> | undefined
 
@@ -38,25 +40,28 @@ export class BwrapCell implements Cell {
     this.users = parts.users
   }
 
+  get expects(): readonly Expectation[] {
+    return this.#parts.inspection.expects(this.#parts.limits.current())
+  }
+
   diagnosis(): string {
     return this.#parts.process.diagnosis()
   }
 
-  beginRun(): CellRun {
-    const usage = () => this.#parts.usage()
-    return { group: undefined, usage, close: () => Promise.resolve() }
+  beginRun(limits: RunLimits): CellRun {
+    return this.#parts.limits.beginRun(limits)
   }
 
-  limit(): Promise<void> {
-    return Promise.reject(new SandboxError('unsupported', 'limits of a live cell cannot be changed yet'))
+  limit(limits: Limits): Promise<void> {
+    return Promise.resolve().then(() => this.#parts.limits.limit(limits))
   }
 
-  posture(): Promise<readonly Posture[]> {
-    return Promise.resolve([])
+  posture(subject: PostureSubject): Promise<readonly Posture[]> {
+    return this.#parts.inspection.posture(subject)
   }
 
   usage(): Promise<CellUsage> {
-    return Promise.resolve(this.#parts.usage())
+    return Promise.resolve(this.#parts.limits.usage())
   }
 
   close(): Promise<void> {

@@ -5,7 +5,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import type { Json } from '../../contract/posture.js'
 import { type MountEntry, mountOf, parseMountTable, reachableMounts } from '../../sys/posture/mount-table.js'
-import { type CellPlan, hostDevices, masked, readOnly, veiledInside, writableFolders } from './arguments.js'
+import { type CellPlan, diskFolders, hostDevices, isOverlay, masked, placedMounts, readOnlyPaths, veiledInside } from './arguments.js'
 
 export interface MountRow {
   readonly type: string
@@ -24,20 +24,21 @@ export interface HostFiles {
 }
 
 const plain = { nosuid: true, nodev: true, noexec: false } as const
-const overlay: MountRow = { type: 'overlay', access: 'ro', ...plain }
+const veil: MountRow = { type: 'overlay', access: 'ro', ...plain }
 const closed: MountRow = { type: 'tmpfs', access: 'ro', nosuid: true, nodev: true, noexec: true }
+const disk: MountRow = { type: 'tmpfs', access: 'rw', ...plain }
 
 export function expectedMounts(plan: CellPlan, host: HostFiles): Json {
+  const isSingle = plan.ids.kind === 'single'
   const table = new MountTable({ type: 'tmpfs', access: 'rw', ...plain })
   addTemplate(table, plan, host)
   table.mount('/proc', { type: 'proc', access: 'rw', nosuid: true, nodev: true, noexec: true })
   addDevices(table, plan, host)
-  if (plan.ids.kind === 'single') for (const target of veiledInside(plan)) if (isFolder(plan, target, host)) table.mount(target, overlay)
-  const noexec = plan.spec.commands !== undefined
-  for (const { path } of writableFolders(plan.ids)) table.mount(path, { type: 'tmpfs', access: 'rw', ...plain, noexec })
+  if (isSingle) for (const target of veiledInside(plan)) if (isFolder(plan, target, host)) table.mount(target, veil)
+  addDisk(table, plan)
+  addSources(table, plan, host)
   table.mount('/dev/pts', { type: 'devpts', access: 'rw', nosuid: true, nodev: false, noexec: true })
-  const devices = plan.ids.kind === 'single' ? hostDevices : []
-  for (const path of [...devices, ...readOnly]) if (!isOfProc(path) || host.kindOf(path)) table.close(path)
+  for (const path of [...(isSingle ? hostDevices : []), ...readOnlyPaths(plan)]) if (!isOfProc(path) || host.kindOf(path)) table.close(path)
   for (const path of masked) addMask(table, path, host)
   return table.rows()
 }
@@ -60,11 +61,27 @@ export function readHostFiles(): HostFiles {
   }
 }
 
-function addTemplate(table: MountTable, { spec, ids, unveilable }: CellPlan, host: HostFiles): void {
-  for (const { source, target } of spec.root.binds) {
-    const isVeiled = ids.kind === 'range' && !unveilable?.has(source) && host.kindOf(source) === 'folder'
-    if (isVeiled) table.mount(target, overlay)
+function addTemplate(table: MountTable, plan: CellPlan, host: HostFiles): void {
+  for (const { source, target } of plan.spec.root.binds) {
+    const kind = host.kindOf(source)
+    if (isOverlay(plan) && kind === 'folder') table.mount(target, { ...veil, access: 'rw' })
+    else if (plan.ids.kind === 'range' && kind === 'folder' && !plan.unveilable?.has(source)) table.mount(target, veil)
     else bindReadOnly(table, { source, target, host })
+  }
+}
+
+/** Where the whole root is the disk, only what lies on another filesystem needs a mount. */
+function addDisk(table: MountTable, plan: CellPlan): void {
+  const noexec = plan.spec.commands !== undefined
+  const folders = isOverlay(plan) ? [{ path: '/dev/shm' }] : diskFolders(plan)
+  for (const { path } of folders) table.mount(path, { ...disk, noexec: noexec && !isOverlay(plan) })
+}
+
+/** Each is the one mount that its source lies on. */
+function addSources(table: MountTable, plan: CellPlan, host: HostFiles): void {
+  for (const { source, target, mode } of placedMounts(plan)) {
+    const [own] = host.mountsAt(source.path)
+    if (own) table.mount(target, { type: own[1].type, access: mode, ...plain, noexec: own[1].noexec || plan.spec.commands !== undefined })
   }
 }
 

@@ -7,7 +7,11 @@ export interface DiskBounds {
   readonly inodes: number
 }
 
-const unit = { k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 } as const
+const units = new Map([
+  ['k', 2 ** 10],
+  ['m', 2 ** 20],
+  ['g', 2 ** 30],
+])
 
 /**
  * What all memory file systems that can be written to can hold together. The kernel leaves out what is as by default, and that is half of the
@@ -25,7 +29,7 @@ export function boundsOfDisk(mounts: readonly MountEntry[]): DiskBounds {
 function sizeOf(options: readonly string[], name: string): number | undefined {
   const word = options.find((option) => option.startsWith(`${name}=`))?.slice(name.length + 1)
   const match = /^(\d+)([kmg]?)$/.exec(word ?? '')
-  return match ? Number(match[1]) * (unit[match[2] as keyof typeof unit] ?? 1) : undefined
+  return match ? Number(match[1]) * (units.get(match[2] ?? '') ?? 1) : undefined
 }
 
 function defaultPages(): number {
