@@ -6,6 +6,7 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
+import { createUninspectedPlatform } from '../dist/compose.js'
 import { createPlatform, Sandbox } from '../dist/index.js'
 import { environment, writeReport } from './report.mjs'
 import { sampleInterleaved, withRatios } from './sampling.mjs'
@@ -62,8 +63,37 @@ async function warm(platform) {
   return { title: 'Warm: a command in a running sandbox', rows }
 }
 
+/** What it costs to read from the kernel what holds: the same acts on a platform that does not look. */
+async function price(platform) {
+  const unlooking = createUninspectedPlatform()
+  const first = await Promise.all([unlooking, platform].map((each) => Sandbox.create({ platform: each })))
+  const createOnly = await sampleInterleaved(
+    [
+      { name: 'create, nothing looked at', run: () => Sandbox.create({ platform: unlooking }), after: (sandbox) => sandbox.close() },
+      { name: 'create, the cell looked at', run: () => Sandbox.create({ platform }), after: (sandbox) => sandbox.close() },
+    ],
+    { rounds: rounds * 3 },
+  )
+  const runs = await sampleInterleaved(
+    [
+      { name: 'true in a running sandbox, nothing looked at', run: () => first[0].run(['/usr/bin/true']) },
+      { name: 'true in a running sandbox, each looked at', run: () => first[1].run(['/usr/bin/true']) },
+      { name: 'a receipt of a running sandbox', run: () => first[1].receipt() },
+    ],
+    { rounds: rounds * 4 },
+  )
+  await Promise.all(first.map((sandbox) => sandbox.close()))
+  await unlooking[Symbol.asyncDispose]()
+  const added = createOnly[1].p50 - createOnly[0].p50
+  return {
+    title: 'The price of looking: create, run, receipt',
+    rows: [...withRatios(createOnly), ...withRatios(runs)],
+    goals: [{ text: 'looking at a cell adds at most 1.5 ms to create, at the median', measured: added, met: added <= 1.5 }],
+  }
+}
+
 const platform = createPlatform()
-const report = { environment: environment(), tables: [await cold(platform), await warm(platform)] }
+const report = { environment: environment(), tables: [await cold(platform), await warm(platform), await price(platform)] }
 await platform[Symbol.asyncDispose]()
 process.stdout.write(writeReport(report))
 if (report.tables.some((table) => table.goals?.some((goal) => !goal.met))) process.exitCode = 1

@@ -1,11 +1,15 @@
-/** Interleaved sampling: one sample of each subject per round, so that noise of the machine hits all of them alike. */
+/**
+ * Interleaved sampling: one sample of each subject per round, so that noise of the machine hits all of them alike. What a subject's `after` does
+ * with the result is not measured.
+ */
 export async function sampleInterleaved(subjects, { rounds, warmups = 3 }) {
   const samples = new Map(subjects.map((subject) => [subject.name, []]))
   for (let round = -warmups; round < rounds; round++) {
     for (const subject of rotate(subjects, round)) {
       const begin = process.hrtime.bigint()
-      await subject.run()
+      const result = await subject.run()
       const ms = Number(process.hrtime.bigint() - begin) / 1e6
+      await subject.after?.(result)
       if (round >= 0) samples.get(subject.name).push(ms)
     }
   }
