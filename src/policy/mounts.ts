@@ -12,7 +12,7 @@ const places = [
   { folder: '/opt', self: false },
 ] as const
 
-const allowed = `${places.map(({ folder, self }) => (self ? folder : `${folder}/…`)).join(', ')}`
+const allowed = places.map(({ folder, self }) => (self ? folder : `${folder}/…`)).join(', ')
 const mostNameBytes = 255
 const encoder = new TextEncoder()
 
@@ -28,7 +28,8 @@ export function checkMountTargets(mounts: readonly Mount[]): void {
 
 function targetRefusal(target: string): string | undefined {
   const names = target.split('/').slice(1)
-  if (target !== '/' && names.some((name) => name === '' || name === '.' || name === '..')) return 'must be written without . and .., doubled and closing slashes'
+  if (target !== '/' && names.some((name) => name === '' || name === '.' || name === '..'))
+    return 'must be written without . and .., doubled and closing slashes'
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused here
   if (/[\u0000-\u001f\u007f]/.test(target)) return 'must not contain control characters'
   if (names.some((name) => encoder.encode(name).length > mostNameBytes)) return `has a name of more than ${mostNameBytes} bytes`

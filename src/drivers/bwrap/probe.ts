@@ -116,7 +116,7 @@ async function tryCell(options: ProbeOptions, attempt: Attempt): Promise<Trial> 
 
 /** A writable root over a folder of the filesystem that most of a template lies on, thrown away at once. Undefined when it could be built. */
 async function tryOverlay(): Promise<string | undefined> {
-  const root = ['--root', `${0x78000000}`, `${2 ** 20}`, '1024', '--layer', '/usr', '/usr/bin']
+  const root = ['--root', '2013265920', `${2 ** 20}`, '1024', '--layer', '/usr', '/usr/bin']
   const tried = await capture([nativeProgram('launcher'), ...root, '--', '/bin/true'], { timeoutMs: trialMs }).catch((error: unknown) => ({
     code: -1,
     stderr: String(error),
