@@ -74,10 +74,11 @@ function changed(from: Limits, to: Limits): Changeable[] {
 }
 
 function refuseUnchangeable(from: Limits, to: Limits, cgroup: CellCgroup | undefined): void {
-  for (const name of changed(from, to)) {
+  const whys = changed(from, to).flatMap((name) => {
     const why = held.includes(name) ? unheld(name, cgroup) : 'the size of a cell’s disk is set when it is created'
-    if (why !== undefined) throw new SandboxError('unsupported', `limits.${name} cannot be changed: ${why}; create a new sandbox instead`, { hint: anew })
-  }
+    return why === undefined ? [] : [`limits.${name} cannot be changed: ${why}`]
+  })
+  if (whys.length > 0) throw new SandboxError('unsupported', `${whys.join('; ')}; create a new sandbox instead`, { hint: anew })
 }
 
 /** Why no cgroup of this cell holds a limit; undefined when one does. */
