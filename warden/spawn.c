@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "caps.h"
 #include "fds.h"
 #include "keeper.h"
 #include "report.h"
@@ -59,6 +60,9 @@ static int open_pipes_as_guest(struct ends *ends, const struct start *start)
   int result = open_pipes(ends, start);
   int error = errno;
   setfsuid(geteuid());
+  /* Who stops being 0 loses the rights over files from the effective set, and is no longer what it was found to be. */
+  uint64_t permitted;
+  if (caps_permitted(&permitted) == 0) caps_set(permitted);
   setfsgid(getegid());
   /* A changed id resets this to whatever the host's fs.suid_dumpable says. */
   prctl(PR_SET_DUMPABLE, 0);
