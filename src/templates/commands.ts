@@ -1,5 +1,6 @@
 /** From the names of commands to what a cell may execute and read, so that nothing else in its template can be started. */
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
 import type { CommandRules, TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import { readProgramFile } from '../sys/program-file.js'
@@ -29,6 +30,7 @@ export function createCommandResolver(options: CommandResolverOptions = {}): Com
     const executable = new Map<string, ViewedFile>()
     for (const [position, name] of names.entries()) grant({ view, path: root.env.PATH ?? '', field: `commands[${position}]`, executable }, name)
     const index = await indexes.of(view)
+    for (const copy of copiesOf([...executable.values()], index, view)) executable.set(copy.path, copy)
     const hidden = hiddenOf(index, view, [...executable.values()])
     return { executable: [...executable.keys()], readable: readableOf(index, view, hidden), unlisted: unlistedOf(hidden, view, root) }
   }
@@ -95,6 +97,19 @@ function search({ view, path }: Pick<Grant, 'view' | 'path'>, name: string): Vie
 
 function isExecutable({ status }: ViewedFile): boolean {
   return status.isFile() && (status.mode & anyExecute) !== 0
+}
+
+/** Byte for byte the same program under the same name elsewhere: git starts itself from a folder of its own. */
+function copiesOf(listed: readonly ViewedFile[], index: ProgramIndex, view: TemplateView): ViewedFile[] {
+  return listed.flatMap((file) => {
+    const named = index.programs.filter((path) => path !== file.path && posix.basename(path) === posix.basename(file.path))
+    return named.flatMap((path) => view.fileAt(path) ?? []).filter((other) => isExecutable(other) && isSame(file, other))
+  })
+}
+
+function isSame(one: ViewedFile, other: ViewedFile): boolean {
+  if (identityOf(one) === identityOf(other)) return true
+  return one.status.size === other.status.size && readFileSync(one.source).equals(readFileSync(other.source))
 }
 
 /** Programs that are not listed. One file with two names is one program: the kernel's rules speak of files. */
