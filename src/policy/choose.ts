@@ -118,8 +118,10 @@ function lackingFeatures(spec: Spec, probe: Probe): string[] {
     const found = probe.features[feature]
     return isAsked && !found.available ? [`${words}: ${found.why}`] : []
   })
+  const overwritable =
+    spec.commands !== undefined && spec.root === 'overlay' ? ["commands cannot be enforced: with root: 'overlay' what is listed could be overwritten"] : []
   const filter = spec.seccomp !== undefined && !probe.filtersSyscalls ? ['seccomp cannot be enforced: this driver filters no system calls'] : []
-  return [...lacking, ...filter]
+  return [...lacking, ...overwritable, ...filter]
 }
 
 function inWords(limit: DriverLimit, value: number, round: (value: number) => number): string {

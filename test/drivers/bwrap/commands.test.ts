@@ -141,3 +141,10 @@ test('an unknown command is invalid, and nothing is opened', async () => {
     message: expect.stringMatching(/^commands\[1\]: there is no 'no-such-thing' in \//) as string,
   })
 })
+
+test('a list of commands is refused where the root can be written, because what is listed could be overwritten', async () => {
+  await expect(create({ commands: ['git'], root: 'overlay' })).rejects.toMatchObject({
+    code: 'unsupported',
+    message: expect.stringContaining("commands cannot be enforced: with root: 'overlay' what is listed could be overwritten") as string,
+  })
+})
