@@ -52,7 +52,7 @@ function runLines({ runs, usage }: Receipt, colors: Colors): string[] {
   if (runs.length === 0) return ['  none']
   const left = usage.runs - runs.length
   const lines = runs.map((run) => row(`run ${run.number}`, [`${outcomeInWords(run.outcome)}, as ${run.user}`, ...runUsage(run)].join('; '), colors))
-  return left > 0 ? [`  ${left} earlier ones are not listed`, ...lines] : lines
+  return left > 0 ? [`  ${left} earlier ${left === 1 ? 'one is' : 'ones are'} not listed`, ...lines] : lines
 }
 
 function runUsage({ usage }: Receipt['runs'][number]): string[] {

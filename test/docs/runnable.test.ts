@@ -22,7 +22,7 @@ beforeAll(() => {
 afterAll(() => rmSync(reader, { recursive: true, force: true }))
 
 function run(file: string, args: readonly string[]) {
-  const env = { ...process.env, PATH: `${join(reader, 'bin')}:${process.env['PATH'] ?? ''}` }
+  const env = { ...process.env, PATH: `${join(reader, 'bin')}:${process.env['PATH'] ?? ''}`, GLOVEBOX_KEY_DIR: join(reader, 'keys') }
   return spawnSync(file, args, { cwd: reader, env, encoding: 'utf8', timeout: 25_000 })
 }
 

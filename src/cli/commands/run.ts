@@ -53,7 +53,7 @@ async function takeReceiptOf(
   try {
     await program?.kill(error instanceof Error ? error.message : String(error))
     // Its ending is part of the receipt; but our reader may have stopped reading, and then it has none yet.
-    await Promise.race([program?.ended, sleep(lastWordsMs, undefined, { ref: false })])
+    await Promise.race([program?.ended.catch(() => undefined), sleep(lastWordsMs, undefined, { ref: false })])
     await takeReceipt()
   } catch (failure) {
     if (failure !== error) say(`there is no receipt: ${failure instanceof Error ? failure.message : String(failure)}`)
