@@ -9,7 +9,10 @@ import { testUnless } from '../unless.js'
 import { startScript } from './run-script.js'
 
 const all = mkdtempSync(join(tmpdir(), 'gbx-key-'))
-afterAll(() => rmSync(all, { recursive: true, force: true }))
+afterAll(() => {
+  for (const name of readdirSync(all)) chmodSync(join(all, name), 0o700)
+  rmSync(all, { recursive: true, force: true })
+})
 
 const uid = process.getuid?.() ?? -1
 let count = 0
