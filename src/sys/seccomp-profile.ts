@@ -108,7 +108,10 @@ export function parseSeccompProfile(text: string, source: string): SeccompProfil
   }
   const parsed = profileSchema.safeParse(json)
   if (parsed.success) return parsed.data
-  throw new SandboxError('invalid', `seccomp profile ${source}: ${parsed.error.issues.map(describeIssue).join('; ')}`)
+  const unknown = parsed.error.issues.filter(({ code }) => code === 'unrecognized_keys')
+  // A field that is missing is often the one that was misspelt.
+  const told = unknown.length > 0 ? unknown : parsed.error.issues
+  throw new SandboxError('invalid', `seccomp profile ${source}: ${told.map(describeIssue).join('; ')}`)
 }
 
 function describeIssue(issue: z.core.$ZodIssue): string {
