@@ -68,7 +68,10 @@ function operatorPolicy(given: PlatformSettings['policy']): Policy | undefined {
     return own === undefined ? operator : mergePolicies(operator, own)
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
-    throw new SandboxError(error.code, `GLOVEBOX_POLICY: ${error.message}`, { ...(error.hint !== undefined && { hint: error.hint }), cause: error })
+    throw new SandboxError(error.code, `GLOVEBOX_POLICY: ${error.message.replace(/^policy: /, '')}`, {
+      ...(error.hint !== undefined && { hint: error.hint }),
+      cause: error,
+    })
   }
 }
 
@@ -82,7 +85,7 @@ export function policyInForce(own: PresetName | PolicyInput | undefined): Policy
 
 /** A policy as people name it: a preset, or the path of a file, in which the path of a profile is relative to the file. */
 export function readPolicy(nameOrPath: string): PresetName | PolicyInput {
-  if (nameOrPath === '') throw new SandboxError('invalid', `is empty; name a file, or one of ${presetNames.join(', ')}`)
+  if (nameOrPath === '') throw new SandboxError('invalid', `policy: is empty; name a file, or one of ${presetNames.join(', ')}`)
   const preset = presetNames.find((name) => name === nameOrPath)
   if (preset !== undefined) return preset
   const document = parsePolicyText(readPolicyText(nameOrPath), nameOrPath)

@@ -9,6 +9,7 @@ const flagNames: Readonly<Record<string, string>> = {
   commands: '--command',
   seccomp: '--seccomp',
   policy: '--policy',
+  lifetime: 'the lifetime that --timeout needs',
   driver: '--driver',
   minTier: '--min-tier',
   env: '--env',

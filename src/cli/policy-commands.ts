@@ -41,7 +41,7 @@ function addShow(policy: Command, finish: (code: number) => void): void {
     .command('show')
     .summary('print a policy as it takes effect here')
     .description(
-      'Prints a policy as it takes effect here, complete: with what it extends, with our\nown defaults, and within what GLOVEBOX_POLICY allows. Without one, what holds\nfor a run that names none.',
+      'Prints a policy as it takes effect here, complete: with the preset it extends,\nour own defaults, and within what GLOVEBOX_POLICY allows. Without a name, the\npolicy of a run that names none.',
     )
     .argument('[FILE]', 'the policy, or the name of a preset')
     .usage('[OPTIONS] [FILE|PRESET]')

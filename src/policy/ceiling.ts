@@ -1,4 +1,4 @@
-import type { LimitName } from '../contract/limits.js'
+import { type LimitName, limitsSchema } from '../contract/limits.js'
 import type { Ceiling } from '../contract/policy.js'
 import { type Tier, tiers } from '../contract/spec.js'
 import { isWithin, normalPath } from './host-path.js'
@@ -36,7 +36,7 @@ function least(a: number | undefined, b: number | undefined): number | undefined
 }
 
 function leastLimits(a: Ceiling['limits'] = {}, b: Ceiling['limits'] = {}): Ceiling['limits'] {
-  const names = Object.keys({ ...a, ...b }).sort() as LimitName[]
+  const names = Object.keys(limitsSchema.shape) as LimitName[]
   return orNothing(Object.fromEntries(names.map((name) => [name, least(a[name], b[name])])))
 }
 

@@ -1,3 +1,4 @@
+import type { LimitName } from '../contract/limits.js'
 import type { Ceiling, Policy, PolicyInput } from '../contract/policy.js'
 import { stated } from './ceiling.js'
 import { fillSpec } from './fill.js'
@@ -6,17 +7,21 @@ import { holdWish, type Wish } from './wish.js'
 
 /** A policy as the document that says all of it by itself: what a spec without a word gets, and what none may exceed. */
 export function effectivePolicy(policy: Policy): PolicyInput {
-  const { wish } = fillSpec({}, policy)
+  const { wish, originOf } = fillSpec({}, policy)
   const { held, excesses } = holdWish(wish, policy.ceiling)
   // Where a list allows nothing, there is no default either.
   const impossible = new Set(excesses.filter(({ given }) => given === undefined).map(({ field }) => field))
+  // These two follow the disk of each spec, unless somebody says more.
+  const isOpen = (name: LimitName): boolean => originOf(`limits.${name}`) === 'nobody' && policy.ceiling.limits?.[name] === undefined
+  const said = (limits: Wish['limits']): Wish['limits'] =>
+    Object.fromEntries(Object.entries(limits).filter(([name]) => !['inodes', 'fileSize'].includes(name) || !isOpen(name as LimitName)))
   const { limits, lifetime, template, user, root, minTier, env, commands } = held
   const defaults = Object.entries({ template, user, root, minTier, commands }).filter(([name, value]) => value !== undefined && !impossible.has(name))
   const lowersOnly = policy.layers.length > 0 && policy.layers.every(({ onExceed }) => onExceed === 'clamp')
   const document: PolicyInput = {
     name: policy.layers.map(({ name }) => name).join(' with ') || undefined,
     defaults: stated({
-      limits: limitsInFile(limits),
+      limits: limitsInFile(said(limits)),
       lifetime: valueInFile('lifetime', lifetime),
       ...Object.fromEntries(defaults),
       env: Object.keys(env).length > 0 ? env : undefined,

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { bytesInWords } from '../../src/cli/words.js'
 import { defaultLimits } from '../../src/contract/limits.js'
+import { fileSizeFor, parseSpec } from '../../src/policy/spec.js'
 import { cli, cliPath, fake } from './cli.js'
 
 describe('help', () => {
@@ -11,6 +12,9 @@ describe('help', () => {
     ['run-help', ['run', '--help']],
     ['doctor-help', ['doctor', '--help']],
     ['demo-help', ['demo', '--help']],
+    ['policy-help', ['policy', '--help']],
+    ['policy-check-help', ['policy', 'check', '--help']],
+    ['policy-show-help', ['policy', 'show', '--help']],
   ])('%s is what its golden file says, on stdout', async (name, args) => {
     const result = await cli(args)
     expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 0, stderr: '' })
@@ -18,19 +22,28 @@ describe('help', () => {
   })
 
   test('no line of it is wider than 80 columns', async () => {
-    for (const args of [['--help'], ['run', '--help'], ['doctor', '--help'], ['demo', '--help']]) {
-      const { stdout } = await cli(args)
+    for (const command of [[], ['run'], ['doctor'], ['demo'], ['policy'], ['policy', 'check'], ['policy', 'show']]) {
+      const { stdout } = await cli([...command, '--help'])
       expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
     }
   })
 
   test('the defaults it names are the defaults there are', async () => {
     const { stdout } = await cli(['run', '--help'])
+    const unstated = parseSpec({})
     expect(stdout).toContain(`memory it may use (${defaultLimits.memoryBytes / 2 ** 20}m)`)
     expect(stdout).toContain(`CPUs it may use (${defaultLimits.cpus})`)
     expect(stdout).toContain(`wall time it may take (${defaultLimits.timeMs / 1000}s)`)
     expect(stdout).toContain(`what it may write to files (${defaultLimits.diskBytes / 2 ** 20}m)`)
     expect(stdout).toContain(`processes it may have at once (${defaultLimits.processes})`)
+    expect(stdout).toContain(`files each process may have open (${defaultLimits.openFiles})`)
+    expect(stdout).toContain(`its root: readonly or overlay (${unstated.root})`)
+    expect(stdout).toContain(`who it runs as: user or root (${unstated.user})`)
+    expect(stdout).toContain(`accept no weaker boundary (${unstated.minTier})`)
+    expect(stdout).toContain(`its files: host, python, node, shell (${unstated.template})`)
+    expect([unstated.limits.inodes, unstated.limits.fileSizeBytes]).toEqual([defaultLimits.diskBytes / 4096, fileSizeFor(defaultLimits.diskBytes)])
+    expect([defaultLimits.cpuTimeMs, defaultLimits.readBytesPerSecond, defaultLimits.writeBytesPerSecond]).toEqual([undefined, undefined, undefined])
+    expect([unstated.commands, unstated.seccomp]).toEqual([undefined, undefined])
     expect(stdout).toContain(`what it may print (${defaultLimits.outputBytes / 2 ** 20}m)`)
     expect(bytesInWords(defaultLimits.outputBytes)).toBe('10 MiB')
   })
@@ -39,16 +52,16 @@ describe('help', () => {
     expect((await cli([])).stdout).toBe((await cli(['--help'])).stdout)
   })
 
-  test.each(['run', 'doctor', 'demo'])('help %s is the same as its --help, and help help as ours', async (command) => {
+  test.each(['run', 'doctor', 'demo', 'policy'])('help %s is the same as its --help, and help help as ours', async (command) => {
     expect(await cli(['help', command])).toMatchObject({ code: 0, stderr: '', stdout: (await cli([command, '--help'])).stdout })
     expect(await cli(['help', 'help'])).toMatchObject({ code: 0, stderr: '', stdout: (await cli(['--help'])).stdout })
   })
 
   test('every flag of it is in the documentation by its long name', async () => {
     const documentation = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8')
-    for (const command of ['run', 'doctor', 'demo']) {
-      const section = documentation.split(`\n## ${command}\n`)[1]?.split(/\n## /)[0] ?? ''
-      const flags = (await cli([command, '--help'])).stdout.match(/(?<= )--[a-z][a-z-]+(?=[ ,])/g) ?? []
+    for (const command of [['run'], ['doctor'], ['demo'], ['policy', 'check'], ['policy', 'show']]) {
+      const section = documentation.split(`\n## ${command[0] ?? ''}\n`)[1]?.split(/\n## /)[0] ?? ''
+      const flags = (await cli([...command, '--help'])).stdout.match(/(?<= )--[a-z][a-z-]+(?=[ ,])/g) ?? []
       expect(new Set(flags).size).toBeGreaterThanOrEqual(2)
       expect(flags.filter((flag) => flag !== '--help' && !section.includes(flag))).toEqual([])
     }
@@ -66,6 +79,8 @@ describe('a wrong command line', () => {
     ['an unknown flag', ['run', '--timout', '1s', '--', 'true'], "glovebox: unknown option '--timout' (did you mean --timeout?)\nhint: glovebox run --help\n"],
     ['a flag of later versions', ['run', '--allow', 'example.org', '--', 'true'], "glovebox: unknown option '--allow'\nhint: glovebox run --help\n"],
     ['no program', ['run'], "glovebox: missing required argument 'COMMAND'\nhint: glovebox run --help\n"],
+    ['a command without what to do', ['policy', 'chekc', 'x'], "glovebox: unknown command 'chekc' (did you mean check?)\nhint: glovebox policy --help\n"],
+    ['no policy to check', ['policy', 'check'], "glovebox: missing required argument 'FILE'\nhint: glovebox policy check --help\n"],
     ['no value', ['run', '-m'], "glovebox: option '-m, --memory <SIZE>' argument missing\nhint: glovebox run --help\n"],
     [
       'a variable without a value',
@@ -73,23 +88,35 @@ describe('a wrong command line', () => {
       'glovebox: --env SECRET: has no value, and nothing is taken from the host\'s environment by itself\nhint: glovebox run --env SECRET="$SECRET" -- …\n',
     ],
     ['an empty variable name', ['run', '-e', '=x', '--', 'true'], 'glovebox: --env =x: has no name\nhint: glovebox run --help\n'],
-    ['a size that is none', ['run', '-m', 'lots', '--', 'true'], "glovebox: --memory: expected a size such as '512m', got 'lots'\nhint: glovebox run --help\n"],
-    ['a negative size', ['run', '--disk', '-1', '--', 'true'], "glovebox: --disk: expected a size such as '100m', got '-1'\nhint: glovebox run --help\n"],
+    [
+      'a size that is none',
+      ['run', '-m', 'lots', '--', 'true'],
+      "glovebox: --memory: expected a size such as '512m', at least 4m and at most 16t, got 'lots'\nhint: glovebox run --help\n",
+    ],
+    [
+      'a negative size',
+      ['run', '--disk', '-1', '--', 'true'],
+      "glovebox: --disk: expected a size such as '100m', at least 64k and at most 16t, got '-1'\nhint: glovebox run --help\n",
+    ],
     ['an absurd size', ['run', '-m', '999999t', '--', 'true'], "glovebox: --memory: must be at most 16t, got '999999t'\nhint: glovebox run --help\n"],
     ['a tiny size', ['run', '-m', '1k', '--', 'true'], "glovebox: --memory: must be at least 4m, got '1k'\nhint: glovebox run --help\n"],
     ['an endless time', ['run', '--timeout', '8d', '--', 'true'], "glovebox: --timeout: must be at most 7d, got '8d'\nhint: glovebox run --help\n"],
     [
       'a duration without a unit',
       ['run', '--timeout', '5', '--', 'true'],
-      "glovebox: --timeout: expected a duration with a unit such as '60s', got '5'\nhint: glovebox run --help\n",
+      "glovebox: --timeout: expected a duration with a unit such as '60s', at least 1ms and at most 7d, got '5'\nhint: glovebox run --help\n",
     ],
-    ['half a process', ['run', '--pids', '0.5', '--', 'true'], 'glovebox: --pids: must be a whole number, got 0.5\nhint: glovebox run --help\n'],
-    ['no process', ['run', '--pids', '0', '--', 'true'], 'glovebox: --pids: must be at least 1, got 0\nhint: glovebox run --help\n'],
-    ['no processor', ['run', '--cpus', '0', '--', 'true'], 'glovebox: --cpus: must be at least 0.01, got 0\nhint: glovebox run --help\n'],
+    [
+      'half a process',
+      ['run', '--pids', '0.5', '--', 'true'],
+      "glovebox: --pids: expected a whole number such as '64', at least 1 and at most 100000, got '0.5'\nhint: glovebox run --help\n",
+    ],
+    ['no process', ['run', '--pids', '0', '--', 'true'], "glovebox: --pids: must be at least 1, got '0'\nhint: glovebox run --help\n"],
+    ['no processor', ['run', '--cpus', '0', '--', 'true'], "glovebox: --cpus: must be at least 0.01, got '0'\nhint: glovebox run --help\n"],
     [
       'a number that is none',
       ['run', '--cpus', 'abc', '--', 'true'],
-      "glovebox: --cpus: expected a number such as '0.5', got 'abc'\nhint: glovebox run --help\n",
+      "glovebox: --cpus: expected a number such as '0.5', at least 0.01 and at most 4096, got 'abc'\nhint: glovebox run --help\n",
     ],
     ['an empty name', ['run', '--name', '', '--', 'true'], 'glovebox: --name: must not be empty\nhint: glovebox run --help\n'],
     ['an endless name', ['run', '--name', 'x'.repeat(201), '--', 'true'], 'glovebox: --name: must be at most 200 characters\nhint: glovebox run --help\n'],

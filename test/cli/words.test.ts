@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import { exitCodeOf, signalExitCode } from '../../src/cli/exit-codes.js'
 import { escapeControls, toJsonLine } from '../../src/cli/print.js'
 import { nameFlags } from '../../src/cli/flag-names.js'
-import { parseRunFlags } from '../../src/cli/run-flags.js'
 import { bytesInWords, durationInWords, explainOutcome, explainUnenforced, roundTimes } from '../../src/cli/words.js'
 import { wrap } from '../../src/cli/wrap.js'
 import type { Outcome } from '../../src/contract/run.js'
@@ -123,47 +122,16 @@ test.each([
   ['env.A: has 200000 bytes', '--env A: has 200000 bytes'],
   ['command[3]: has 200000 bytes', 'argument 3 of COMMAND: has 200000 bytes'],
   ['command[0]: has 200000 bytes', 'COMMAND: has 200000 bytes'],
+  ['limits.cpuTime: 2h is above the 1h that', '--cpu-time: 2h is above the 1h that'],
+  ["mounts[0].target: '/etc' is outside", "--mount target: '/etc' is outside"],
+  ["mounts[2]: '/a' is in no folder", "--mount number 3: '/a' is in no folder"],
+  ['driver x: mounts are not available: no', 'driver x: --mount is not available: no'],
+  ['driver x: mounts that can be written to are not available: no', 'driver x: --mount with :rw is not available: no'],
+  ['commands cannot be enforced: no Landlock', '--command cannot be enforced: no Landlock'],
+  ["policy: there is no preset 'x'", "--policy: there is no preset 'x'"],
+  ['constructor: is no flag', 'constructor: is no flag'],
   ['--workdir: /limits.disk does not exist', '--workdir: /limits.disk does not exist'],
   ['--env name=cwd: has no name', '--env name=cwd: has no name'],
 ])('%j names the flags', (message, named) => {
   expect(nameFlags(message)).toBe(named)
-})
-
-describe('flags become', () => {
-  test('a spec that states only what was stated', () => {
-    expect(parseRunFlags(['true'], {})).toEqual({ spec: { limits: {}, lifetime: 300_000 }, request: { command: ['true'], env: {} } })
-  })
-
-  test('every field when every flag is given', () => {
-    const flags = {
-      env: ['A=1', '__proto__=x'],
-      workdir: '/w',
-      user: 'root',
-      memory: '64m',
-      cpus: '.5',
-      timeout: '10m',
-      disk: '1m',
-      pids: '8',
-      output: '1k',
-      driver: 'fake',
-      minTier: 'none',
-      template: 'python',
-      name: 'n',
-    }
-    const { spec, request } = parseRunFlags(['a', 'b'], flags)
-    expect(spec).toEqual({
-      template: 'python',
-      name: 'n',
-      limits: { memory: 2 ** 26, cpus: 0.5, time: 600_000, disk: 2 ** 20, processes: 8, output: 1024 },
-      lifetime: 660_000,
-      user: 'root',
-      driver: 'fake',
-      minTier: 'none',
-    })
-    expect(Object.entries(request.env ?? {})).toEqual([
-      ['A', '1'],
-      ['__proto__', 'x'],
-    ])
-    expect(request).toMatchObject({ command: ['a', 'b'], cwd: '/w' })
-  })
 })

@@ -60,7 +60,9 @@ export const specs: fc.Arbitrary<SpecInput> = some({
   root: fc.constantFrom(...rootModes),
   template: templates,
   driver: drivers,
-  mounts: listOf(fc.record({ source: folder, target: fc.constant('/mnt/x'), mode: fc.constantFrom(...mountModes) })),
+  mounts: fc.uniqueArray(fc.record({ source: folder, target: fc.constantFrom('/mnt/a', '/mnt/b', '/data'), mode: fc.constantFrom(...mountModes) }), {
+    selector: ({ target }) => target,
+  }),
   commands: listOf(programs),
   seccomp: fc.constant('/p.json'),
   env: fc.dictionary(variables, fc.constant('x')),

@@ -97,7 +97,7 @@ function applied(spec: SpecInput, policy: Policy): Applied | undefined {
   }
 }
 
-const many = { numRuns: 1000 }
+const many = { numRuns: 400 }
 
 describe('a spec under a policy', () => {
   test('never exceeds a cap, whatever is asked and whichever of refusing and lowering the policy does', () => {
