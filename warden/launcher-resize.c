@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -30,13 +31,31 @@
 /* As in linux/mount.h, which older systems lack. */
 enum { PICK_CLOEXEC = 1, CONFIG_SET_STRING = 1, CONFIG_RECONFIGURE = 7 };
 
+static ino_t mount_namespace(int namespaces)
+{
+    struct stat status;
+    if (fstatat(namespaces, "mnt", &status, 0) != 0)
+        fail("inspect", "mount namespace");
+    return status.st_ino;
+}
+
 static void enter_mounts_of(const char *pid)
 {
+    int namespaces = open("/proc/self/ns", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (namespaces < 0)
+        fail("open", "/proc/self/ns");
+    const ino_t own = mount_namespace(namespaces);
     int process = (int)syscall(SYS_pidfd_open, (pid_t)strtol(pid, NULL, 10), 0);
     if (process < 0)
         fail("find", pid);
     if (setns(process, CLONE_NEWNS) != 0 && (errno != EPERM || setns(process, CLONE_NEWUSER | CLONE_NEWNS) != 0))
         fail("enter namespaces of", pid);
+    /* A number that was given to a process of the host's meanwhile must not lead to the host's own mounts. */
+    if (mount_namespace(namespaces) == own) {
+        errno = ESRCH;
+        fail("find a cell of", pid);
+    }
+    close(namespaces);
     close(process);
 }
 
