@@ -6,27 +6,48 @@ import type { CellCgroup } from '../../sys/cell-cgroup.js'
 import type { CgroupHits, CgroupLimits, CgroupUsage } from '../../sys/cgroup-limits.js'
 import type { CgroupRates } from '../../sys/cgroup-rates.js'
 
-/** What a cell's cgroups are asked for, and what they answer. */
+/** What a cell is held to, and what it used. */
 export interface CellLimits {
   beginRun(limits: RunLimits): CellRun
   usage(): CellUsage
-  limit(limits: Limits): void
+  limit(limits: Limits): Promise<void>
   /** Those that hold now. */
   current(): Limits
 }
 
+export interface CellLimitsOrder {
+  readonly spec: CellSpec
+  readonly cgroup: CellCgroup | undefined
+  /** Gives the cell's disk another size, or throws and leaves it. */
+  readonly resizeDisk: (limits: Limits) => Promise<void>
+}
+
 const anew = 'glovebox run'
 
-export function createCellLimits(spec: CellSpec, cgroup: CellCgroup | undefined): CellLimits {
+export function createCellLimits({ spec, cgroup, resizeDisk }: CellLimitsOrder): CellLimits {
   let current = spec.limits
+  let last: Promise<unknown> = Promise.resolve()
+  const change = async (limits: Limits): Promise<void> => {
+    const names = changed(current, limits)
+    refuseUnheld(names, cgroup)
+    const isDisk = names.some((name) => !held.includes(name))
+    if (isDisk) await resizeDisk(limits)
+    try {
+      if (cgroup !== undefined && names.some((name) => held.includes(name))) cgroup.limit(cgroupLimits(spec, limits))
+    } catch (error) {
+      if (isDisk) await resizeDisk(current)
+      throw error
+    }
+    current = limits
+  }
   return {
     beginRun: (limits) => beginRun(cgroup, limits),
     usage: () => usageOf(cgroup),
     current: () => current,
     limit(limits) {
-      refuseUnchangeable(current, limits, cgroup)
-      if (cgroup !== undefined && changed(current, limits).some((name) => held.includes(name))) cgroup.limit(cgroupLimits(spec, limits))
-      current = limits
+      const next = last.then(() => change(limits))
+      last = next.catch(() => undefined)
+      return next
     },
   }
 }
@@ -66,16 +87,16 @@ const valueNames = {
 } as const satisfies Partial<Record<LimitName, keyof Limits>>
 type Changeable = keyof typeof valueNames
 
-/** By cgroups; the others of a cell are set once. What is not named here is given to each program anew, by the engine. */
+/** By cgroups; the others are the size of the cell's disk. What is not named at all is given to each program anew, by the engine. */
 const held: readonly Changeable[] = ['memory', 'cpus', 'processes', 'readRate', 'writeRate']
 
 function changed(from: Limits, to: Limits): Changeable[] {
   return (Object.keys(valueNames) as Changeable[]).filter((name) => from[valueNames[name]] !== to[valueNames[name]])
 }
 
-function refuseUnchangeable(from: Limits, to: Limits, cgroup: CellCgroup | undefined): void {
-  const whys = changed(from, to).flatMap((name) => {
-    const why = held.includes(name) ? unheld(name, cgroup) : 'the size of a cell’s disk is set when it is created'
+function refuseUnheld(names: readonly Changeable[], cgroup: CellCgroup | undefined): void {
+  const whys = names.flatMap((name) => {
+    const why = held.includes(name) ? unheld(name, cgroup) : undefined
     return why === undefined ? [] : [`limits.${name} cannot be changed: ${why}`]
   })
   if (whys.length > 0) throw new SandboxError('unsupported', `${whys.join('; ')}; create a new sandbox instead`, { hint: anew })

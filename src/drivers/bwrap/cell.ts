@@ -53,7 +53,7 @@ export class BwrapCell implements Cell {
   }
 
   limit(limits: Limits): Promise<void> {
-    return Promise.resolve().then(() => this.#parts.limits.limit(limits))
+    return this.#parts.limits.limit(limits)
   }
 
   posture(subject: PostureSubject): Promise<readonly Posture[]> {

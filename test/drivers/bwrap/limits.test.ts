@@ -103,13 +103,16 @@ describe('limits of a cell that lives', () => {
     expect(await guest.sh('stat -c %s /tmp/held')).toBe('50331648\n')
   })
 
-  test('of its disk are refused by name, and then nothing is changed', async () => {
-    await using guest = await openGuest({ driver })
-    await expect(guest.cell.limit(live({ diskBytes: 2 * defaultLimits.diskBytes, cpus: 1 }))).rejects.toMatchObject({
-      code: 'unsupported',
-      message: expect.stringContaining('limits.disk cannot be changed: the size of a cell’s disk is set when it is created') as string,
-      hint: expect.any(String) as string,
-    })
+  test('may be those of its disk, but not below what is on it, and then nothing is changed', async () => {
+    await using guest = await openGuest({ driver, limits: { diskBytes: 4 * MiB, inodes: 500, cpus: 2 } })
+    const size = () => guest.sh('df --output=size,itotal -B1 /tmp | tail -1 | xargs')
+    await guest.cell.limit(live({ diskBytes: 8 * MiB, inodes: 700, cpus: 2 }))
+    expect(await size()).toBe(`${8 * MiB} 700\n`)
+    await guest.sh('head -c 6291456 /dev/zero > /tmp/held')
+    const changes = live({ diskBytes: 4 * MiB, inodes: 700, cpus: 2, ...(limits.memory.enforced ? { memoryBytes: 256 * MiB } : {}) })
+    await expect(guest.cell.limit(changes)).rejects.toMatchObject({ code: 'conflict', message: expect.stringMatching(/^limits\.disk: /) as string })
+    expect(await size()).toBe(`${8 * MiB} 700\n`)
+    if (limits.memory.enforced) expect(guest.cell.expects).toContainEqual({ control: 'limit.memory', value: 512 * MiB })
   })
 
   test('that nothing holds are refused by name', async (context) => {
