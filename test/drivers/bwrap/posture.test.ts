@@ -133,7 +133,7 @@ describe('everything in a cell', () => {
   test('is each process and each thread of its guests, and neither warden nor keepers', async () => {
     expect(await guest.cell.posture({ kind: 'everything' })).toEqual([])
     const threads = 'import threading, time; [threading.Thread(target=time.sleep, args=(60,)).start() for _ in range(2)]'
-    const script = guest.script(`sleep 60 & python3 -c '${threads}' & until [ -e /tmp/seen ]; do sleep 0.05; done; kill -9 %1 %2; wait`, {
+    const script = guest.script(`sleep 60 & a=$!; python3 -c '${threads}' & b=$!; until [ -e /tmp/seen ]; do sleep 0.05; done; kill -9 $a $b; wait`, {
       atGate: () => undefined,
     })
     let postures: readonly Posture[] = []
