@@ -18,8 +18,9 @@ export interface Obstacle {
   readonly hint: string
 }
 
+/** `rlimit`: nothing but what each process is started with, which is the engine's to set. */
 export type Enforcement =
-  | { readonly enforced: true; readonly by: string; readonly min?: number; readonly max?: number }
+  | { readonly enforced: true; readonly by: string; readonly min?: number; readonly max?: number; readonly rlimit?: true }
   | { readonly enforced: false; readonly why: string }
 
 /** What a driver can do on this host, found by trying. */

@@ -46,7 +46,7 @@ export async function startProgram(order: ProgramOrder, surroundings: ProgramSur
   const run = beginRun(plan, surroundings)
   let entry: LedgerEntry | undefined
   try {
-    const request = startRequest({ plan, user, cell: open.cell, root, limits: surroundings.limits(), probe, group: run.group })
+    const request = startRequest({ plan, user, cell: open.cell, root, probe, group: run.group })
     order.signal?.throwIfAborted()
     await surroundings.checkOpen()
     const posture = surroundings.inspector?.depthFor(user.name) ?? 'none'

@@ -1,6 +1,5 @@
 import type { StartRequest } from '../channel/index.js'
 import type { Cell, GuestUser, Probe, TemplateRoot } from '../contract/driver.js'
-import type { Limits } from '../contract/limits.js'
 import { checkCommand, checkEnv } from '../policy/bounds.js'
 import type { RunPlan } from '../policy/run.js'
 
@@ -14,8 +13,6 @@ export interface StartContext {
   readonly user: GuestUser
   readonly cell: Cell
   readonly root: TemplateRoot
-  /** Of the sandbox. */
-  readonly limits: Limits
   readonly probe: Probe
   /** Where the run is counted. */
   readonly group?: string | undefined
@@ -48,21 +45,19 @@ function environmentOf({ plan, user, root }: StartContext): Record<string, strin
 
 /**
  * No core dumps; at most 1,024 open files, which a program may raise to the limit; no file larger than the limit; no process that alone uses more
- * processor time than the run may. The number of processes is set here too, but only where the driver says that it holds: without a user namespace
- * of its own a cell would count what else the host's user runs. It counts all runs of a user together, so a run that is counted by itself is left
- * its sandbox's.
+ * processor time than the run may. The number of processes is set here only where nothing else holds it: it counts all that a user of the cell runs,
+ * and comes before what counts the refused forks.
  */
-function rlimitsOf({ plan, limits: ofSandbox, probe, group }: StartContext): StartRequest['rlimits'] {
-  const { limits } = plan
+function rlimitsOf({ plan: { limits }, probe }: StartContext): StartRequest['rlimits'] {
   const files = BigInt(limits.openFiles)
-  const processes = group === undefined ? limits.processes : ofSandbox.processes
+  const { processes } = probe.limits
   return [
     { resource: resources.core, soft: 0n, hard: 0n },
     { resource: resources.files, soft: files < softFiles ? files : softFiles, hard: files },
     both(resources.fileSize, limits.fileSizeBytes),
     // Whole seconds, and one more: what counts the whole run comes first.
     ...(limits.cpuTimeMs === undefined ? [] : [both(resources.cpu, Math.ceil(limits.cpuTimeMs / 1000) + 1)]),
-    ...(probe.limits.processes.enforced ? [both(resources.processes, processes)] : []),
+    ...(processes.enforced && processes.rlimit ? [both(resources.processes, limits.processes)] : []),
   ]
 }
 

@@ -4,7 +4,7 @@ import type { Ceiling, Policy, PolicyDefaults } from '../contract/policy.js'
 import { type SpecInput, specSchema } from '../contract/spec.js'
 import { stated } from './ceiling.js'
 import { parseObject } from './refusal.js'
-import { inodesFor } from './spec.js'
+import { fileSizeFor, inodesFor } from './spec.js'
 import type { Excess, Wish } from './wish.js'
 
 type ParsedSpec = z.output<typeof specSchema>
@@ -60,7 +60,7 @@ function fillLimits(limits: Wish['limits'], ceiling: Ceiling): Wish['limits'] {
     time: defaultLimits.timeMs,
     disk: defaultLimits.diskBytes,
     inodes: inodesFor(disk),
-    fileSize: disk,
+    fileSize: fileSizeFor(disk),
     openFiles: defaultLimits.openFiles,
     processes: defaultLimits.processes,
     output: defaultLimits.outputBytes,

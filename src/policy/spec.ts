@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import type { LimitName, Limits } from '../contract/limits.js'
 import { defaultLimits, limitsSchema } from '../contract/limits.js'
+import { plainObjectRefusal } from '../contract/plain-object.js'
 import type { SandboxFilter, SandboxInfo } from '../contract/platform.js'
 import { idSchema, type Spec, specSchema } from '../contract/spec.js'
 import { checkEnv } from './bounds.js'
@@ -28,7 +29,7 @@ function completeLimits(input: z.output<typeof limitsSchema>): Limits {
     timeMs: input.time ?? defaultLimits.timeMs,
     diskBytes,
     inodes: input.inodes ?? inodesFor(diskBytes),
-    fileSizeBytes: input.fileSize ?? diskBytes,
+    fileSizeBytes: input.fileSize ?? fileSizeFor(diskBytes),
     openFiles: input.openFiles ?? defaultLimits.openFiles,
     processes: input.processes ?? defaultLimits.processes,
     readBytesPerSecond: input.readRate,
@@ -42,6 +43,8 @@ const changeSchema = z.strictObject({ limits: limitsSchema })
 
 /** A live sandbox's limits with some of them changed, and which those are. Throws SandboxError('invalid') naming the field. */
 export function changeLimits(current: Limits, change: unknown): { readonly limits: Limits; readonly changed: readonly LimitName[] } {
+  const refusal = plainObjectRefusal(change, 'limits')
+  if (refusal) throw refusal
   const { limits: input } = parseObject(changeSchema, { limits: change }, { what: 'limits', objects: ['limits'] })
   const changed = limitNames.filter((name) => input[name] !== undefined)
   const isStated = (name: LimitName): boolean => current.stated.includes(name) || changed.includes(name)
@@ -53,7 +56,7 @@ export function changeLimits(current: Limits, change: unknown): { readonly limit
     timeMs: input.time ?? current.timeMs,
     diskBytes,
     inodes: input.inodes ?? (isStated('inodes') || input.disk === undefined ? current.inodes : inodesFor(diskBytes)),
-    fileSizeBytes: input.fileSize ?? (isStated('fileSize') || input.disk === undefined ? current.fileSizeBytes : diskBytes),
+    fileSizeBytes: input.fileSize ?? (isStated('fileSize') || input.disk === undefined ? current.fileSizeBytes : fileSizeFor(diskBytes)),
     openFiles: input.openFiles ?? current.openFiles,
     processes: input.processes ?? current.processes,
     readBytesPerSecond: input.readRate ?? current.readBytesPerSecond,
@@ -67,6 +70,11 @@ export function changeLimits(current: Limits, change: unknown): { readonly limit
 /** Every file that is not empty takes a page, so this many never stand in the way of an honest guest; the floor leaves room for folders. */
 export function inodesFor(diskBytes: number): number {
   return Math.max(1024, Math.ceil(diskBytes / 4096))
+}
+
+/** A page more than the disk: a file that fills it is told that there is no space, which programs expect, and only a sparse one that it is too large. */
+export function fileSizeFor(diskBytes: number): number {
+  return diskBytes + 4096
 }
 
 export function parseId(id: unknown): string {

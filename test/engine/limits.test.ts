@@ -68,7 +68,7 @@ describe('a run', () => {
 
   test('is held to its own sizes of files and number of descriptors', async () => {
     const script = 'ulimit -Hn; ulimit -f; ulimit -c'
-    expect((await run({ command: script })).stdout).toBe(`4096\n${(100 * MiB) / 512}\n0\n`)
+    expect((await run({ command: script })).stdout).toBe(`4096\n${(100 * MiB + 4096) / 512}\n0\n`)
     expect((await run({ command: script, limits: { openFiles: 32, fileSize: '1m' } })).stdout).toBe(`32\n${MiB / 512}\n0\n`)
   })
 

@@ -22,7 +22,7 @@ export const goodProgram: Readonly<Record<string, Json>> = {
   'no-new-privs': true,
   seccomp: { mode: 2, filters: 2 },
   placement: { namespaces: 'cell', cgroup: 'none' },
-  rlimits: { core: [0, 0], files: [1024, 4096], fileSize: [104_857_600, 104_857_600], cpu: ['unlimited', 'unlimited'] },
+  rlimits: { core: [0, 0], files: [1024, 4096], fileSize: [104_861_696, 104_861_696], cpu: ['unlimited', 'unlimited'] },
 }
 
 export const fullProgram: Readonly<Record<string, Json>> = {

@@ -92,6 +92,7 @@ describe('a policy file', () => {
   test('is named by its path, unless it names itself', () => {
     expect(parsePolicyText('{"ceiling":{"users":[]}}', 'a.json')).toEqual({ name: 'a.json', ceiling: { users: [] } })
     expect(parsePolicyText('\uFEFF{"name":"agents"}', 'a.json')).toEqual({ name: 'agents' })
+    expect(parsePolicy(parsePolicyText('{}', `/\u001b/${'x'.repeat(4000)}.json`)).layers[0]?.name).toMatch(/^x{195}\.json$/)
   })
 
   test.each([

@@ -26,7 +26,7 @@ describe('a run', () => {
       user: 'user',
       stdin: false,
       timeMs: 10_000,
-      limits: { memoryBytes: 512 * MiB, processes: 64, cpuTimeMs: undefined, fileSizeBytes: 100 * MiB, openFiles: 4096, stated: [] },
+      limits: { memoryBytes: 512 * MiB, processes: 64, cpuTimeMs: undefined, fileSizeBytes: 100 * MiB + 4096, openFiles: 4096, stated: [] },
       output: undefined,
     })
   })
@@ -76,7 +76,7 @@ describe('a run', () => {
   test.each([
     [{ memory: '513m' }, "limits.memory: 537919488 is above the sandbox's limits.memory of 536870912"],
     [{ processes: 65 }, "limits.processes: 65 is above the sandbox's limits.processes of 64"],
-    [{ fileSize: '1g' }, "limits.fileSize: 1073741824 is above the sandbox's limits.fileSize of 104857600"],
+    [{ fileSize: '1g' }, "limits.fileSize: 1073741824 is above the sandbox's limits.fileSize of 104861696"],
     [{ openFiles: 5000 }, "limits.openFiles: 5000 is above the sandbox's limits.openFiles of 4096"],
     [{ memory: 0 }, 'limits.memory: must be at least 4m, got 0'],
     [{ time: '1s' }, 'limits.time: is not a known field'],

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SandboxError } from '../../src/contract/errors.js'
 import { defaultLimits } from '../../src/contract/limits.js'
-import { matchesFilter, parseFilter, parseId, parseSpec } from '../../src/policy/spec.js'
+import { changeLimits, matchesFilter, parseFilter, parseId, parseSpec } from '../../src/policy/spec.js'
 
 function refusalOf(act: () => unknown): SandboxError {
   try {
@@ -25,7 +25,7 @@ describe('a spec', () => {
       lifetimeMs: 300_000,
       root: 'readonly',
       mounts: [],
-      limits: { ...defaultLimits, inodes: 25_600, fileSizeBytes: 100 * 2 ** 20, stated: [] },
+      limits: { ...defaultLimits, inodes: 25_600, fileSizeBytes: 100 * 2 ** 20 + 4096, stated: [] },
     })
   })
 
@@ -34,7 +34,7 @@ describe('a spec', () => {
     expect(spec.limits).toEqual({
       ...defaultLimits,
       inodes: 25_600,
-      fileSizeBytes: 100 * 2 ** 20,
+      fileSizeBytes: 100 * 2 ** 20 + 4096,
       memoryBytes: 2 ** 30,
       timeMs: 120_000,
       outputBytes: 0,
@@ -92,6 +92,36 @@ describe('a spec', () => {
   test('may carry at most 1 MiB of environment', () => {
     const env = Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`V${index}`, 'x'.repeat(120_000)]))
     expect(refusalOf(() => parseSpec({ env })).message).toBe('env: has 1080027 bytes together; at most 1048576 are possible')
+  })
+})
+
+describe('a change of limits', () => {
+  const { limits } = parseSpec({ limits: { memory: '64m', disk: '10m' } })
+
+  test('leaves all that it does not name as it is', () => {
+    expect(changeLimits(limits, { memory: '1g', cpuTime: '2s' })).toEqual({
+      limits: { ...limits, memoryBytes: 2 ** 30, cpuTimeMs: 2000, stated: ['memory', 'cpuTime', 'disk'] },
+      changed: ['memory', 'cpuTime'],
+    })
+    expect(changeLimits(limits, {})).toEqual({ limits, changed: [] })
+  })
+
+  test('of the disk takes along what follows it, unless that was stated', () => {
+    expect(changeLimits(limits, { disk: '20m' }).limits).toMatchObject({ inodes: 5120, fileSizeBytes: 20 * 2 ** 20 + 4096 })
+    const { limits: own } = parseSpec({ limits: { inodes: 77, fileSize: '1m' } })
+    expect(changeLimits(own, { disk: '20m' }).limits).toMatchObject({ diskBytes: 20 * 2 ** 20, inodes: 77, fileSizeBytes: 2 ** 20 })
+  })
+
+  test.each([
+    [{ memory: 'lots' }, /^limits\.memory: expected a size such as '512m'/],
+    [{ memory: Number.NaN }, /^limits\.memory: /],
+    [{ disk: 2 ** 60 }, /^limits\.disk: must be at most 16t/],
+    [{ nonsense: 1 }, /^limits\.nonsense: is not a known field$/],
+    [undefined, /^limits: expected a plain object, got undefined$/],
+    [[], /^limits: expected a plain object, got an array$/],
+  ])('%j is refused by the name of its field', (change, message) => {
+    const error = refusalOf(() => changeLimits(limits, change))
+    expect([error.code, error.message]).toEqual(['invalid', expect.stringMatching(message)])
   })
 })
 

@@ -141,7 +141,7 @@ function noCgroups(why: string): Cgroups['enforces'] {
 /** Before Linux 5.14 the kernel counted a user's processes over all user namespaces: with ids of the cell's own that is the same, otherwise not. */
 function judgeProcesses(facts: HostFacts): Probe['limits']['processes'] {
   const [major, minor] = facts.kernel
-  if (canMapRanges(facts) || major > 5 || (major === 5 && minor >= 14)) return { enforced: true, by: 'RLIMIT_NPROC of each user in the cell' }
+  if (canMapRanges(facts) || major > 5 || (major === 5 && minor >= 14)) return { enforced: true, by: 'RLIMIT_NPROC of each user in the cell', rlimit: true }
   return { enforced: false, why: `Linux ${major}.${minor} counts the processes of uid ${facts.uid} outside the cell too` }
 }
 

@@ -85,7 +85,7 @@ async function start({ cell, warden, spec, root, probe }: OpenSandbox, command: 
   const plan = planRun({ command, ...options }, spec)
   const user = cell.users.find(({ name }) => name === plan.user)
   if (!user) throw new SandboxError('unsupported', `the cell has no user ${plan.user}`)
-  const request = startRequest({ plan, user, cell, root, limits: spec.limits, probe })
+  const request = startRequest({ plan, user, cell, root, probe })
   const startedAt = performance.now()
   const result = await warden.start(request)
   if (result.started) return wrap(result.process, startedAt)

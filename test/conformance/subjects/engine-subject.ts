@@ -39,6 +39,9 @@ function wrapSandbox(platform: Platform, sandbox: Sandbox): SubjectSandbox {
       return { outcome: result.outcome, stdout: result.stdoutBytes, stderr: result.stderrBytes, usage: result.usage, truncated: result.truncated }
     },
     start: async (command, options = {}): Promise<SubjectProcess> => platform.start(sandbox.id, { command, ...options }),
+    limit: async (limits) => void (await sandbox.limit(limits)),
+    usage: () => sandbox.usage(),
+    receipt: () => sandbox.receipt(),
     close: () => sandbox.close(),
   }
 }
