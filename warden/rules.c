@@ -88,7 +88,8 @@ static const char *add_rule(struct rules *rules, const struct file_rule *rule)
   memcpy(path, rule->path, rule->length);
   path[rule->length] = 0;
   int parent = open(path, O_PATH | O_CLOEXEC);
-  if (parent < 0) return errno == ENOENT || errno == ENOTDIR ? NULL : fault(rules, "open", path);
+  /* What cannot be reached gets no rule, and so no right. */
+  if (parent < 0) return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? NULL : fault(rules, "open", path);
   struct stat entry;
   uint64_t allowed = (rule->access & RULES_EXECUTE ? FS_EXECUTE : 0) | (rule->access & RULES_READ ? FS_READ_FILE : 0);
   const char *why = fstat(parent, &entry) < 0 ? fault(rules, "look at", path) : NULL;
