@@ -139,6 +139,13 @@ describe('limits', () => {
     expect([limits.diskBytes, limits.stated]).toEqual([1_000_000, []])
   })
 
+  test('refuses what is below the least that a cell needs, and says how much that is', () => {
+    const needy = probeOf({ limits: { ...probeOf().limits, memory: { enforced: true, by: 'a cgroup', min: 8 * 2 ** 20 } } })
+    const error = refusal({ limits: { memory: '4m' } }, [needy])
+    expect([error.code, error.message]).toEqual(['unsupported', 'driver bwrap: limits.memory: 4m is below the 8m that a cell needs'])
+    expect(chooseDriver(parseSpec({ limits: { memory: '8m' } }), [needy]).probe.driver).toBe('bwrap')
+  })
+
   test('are refused exactly when one that was stated is not enforced; unstated ones are told instead', () => {
     fc.assert(
       fc.property(fc.subarray([...driverLimits]), fc.subarray([...driverLimits]), (stated, notEnforced) => {

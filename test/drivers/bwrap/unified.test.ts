@@ -1,0 +1,34 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { expect } from 'vitest'
+import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
+import { createCellCgroup } from '../../../src/sys/cell-cgroup.js'
+import { kernelTree } from '../../../src/sys/cgroup-files.js'
+import { parseCgroupMounts } from '../../../src/sys/cgroup-mounts.js'
+import type { Cgroups } from '../../../src/sys/cgroups.js'
+import { testUnless } from '../../unless.js'
+import { openGuest } from './open-guest.js'
+
+const texts = { mountinfo: readFileSync('/proc/self/mountinfo', 'utf8'), cgroup: readFileSync('/proc/self/cgroup', 'utf8') }
+const mount = parseCgroupMounts(texts).find(({ version }) => version === 2)
+const reason = process.getuid?.() !== 0 ? 'only root may make groups at the top' : mount === undefined && 'cgroups of version 2 are not mounted here'
+const prefix = `glovebox-unified-${process.pid}.`
+
+/** Version 2 alone, as far as it goes where its controllers are bound to version 1. */
+function unified(): Cgroups {
+  const not = { enforced: false, why: 'not tried' } as const
+  const hierarchies = [{ version: 2, base: mount?.mountPoint ?? '', controllers: ['cpuacct'] }] as const
+  return {
+    enforces: { memory: not, cpus: not, cpuTime: not, processes: not, readRate: not, writeRate: not },
+    create: ({ id, writer, ...limits }) => createCellCgroup({ hierarchies, tree: kernelTree, name: `${prefix}${id}`, limits, writer }),
+    sweep: () => Promise.resolve(0),
+  }
+}
+
+testUnless(reason)('in version 2 a program enters the group of its run from within the cell’s own namespace, and is counted there', async () => {
+  const guest = await openGuest({ driver: createBwrapDriver({ cgroups: unified() }), limits: { cpus: 2 } })
+  const run = await guest.run('grep ^0: /proc/self/cgroup; grep ^0: /proc/1/cgroup')
+  expect(run.said).toBe('0::/guest/r1\n0::/warden\n')
+  expect(run.counts.cpuMs).toBeGreaterThan(0)
+  await guest[Symbol.asyncDispose]()
+  expect(readdirSync(mount?.mountPoint ?? '').filter((name) => name.startsWith(prefix))).toEqual([])
+})
