@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPlatform } from '../../../src/compose.js'
 import type { Platform } from '../../../src/contract/platform.js'
 import type { SpecInput, UserName } from '../../../src/contract/spec.js'
+import { judgeCommands } from '../../../src/drivers/bwrap/judgement.js'
 import { Sandbox } from '../../../src/sandbox/index.js'
 import { testUnless } from '../../unless.js'
 
@@ -147,4 +148,10 @@ test('a list of commands is refused where the root can be written, because what 
     code: 'unsupported',
     message: expect.stringContaining("commands cannot be enforced: with root: 'overlay' what is listed could be overwritten") as string,
   })
+})
+
+test('where a cell with rules for files does not open, a list of commands is not available, for the reason that was given', () => {
+  expect(judgeCommands({ opened: true })).toEqual({ available: true })
+  const said = 'the cell ended: make file rules by Landlock, which this kernel does not offer: Function not implemented'
+  expect(judgeCommands({ opened: false, said })).toEqual({ available: false, why: `a cell with rules for files did not open: ${said}` })
 })
