@@ -51,16 +51,16 @@ export interface Attempted {
   readonly isListed?: boolean
 }
 
+const unlisted = 'is not among the commands of this sandbox'
+const unlistedShell = `${unlisted}; it is the shell that runs a command given as one string`
+const unlistedProgram = `${unlisted}, is a folder, or may not be executed`
+
 /** A program that is not there or not executable is an outcome, as a shell tells it: 127 or 126. */
 export function notStarted(failure: Failure, { program, isShell = false, isListed = false }: Attempted): Extract<Outcome, { kind: 'not-started' }> {
-  const known = failure.errno === errno.EACCES && isListed ? unlistedReason(isShell) : execReasons[failure.errno]
+  const refused = isShell ? unlistedShell : unlistedProgram
+  const known = failure.errno === errno.EACCES && isListed ? refused : execReasons[failure.errno]
   const words = known ?? `could not be executed (${failure.text}, errno ${failure.errno})`
   return { kind: 'not-started', code: failure.errno === errno.ENOENT ? 127 : 126, reason: `${program} ${words}` }
-}
-
-function unlistedReason(isShell: boolean): string {
-  const what = 'is not among the commands of this sandbox'
-  return isShell ? `${what}; it is the shell that runs a command given as one string` : `${what}, is a folder, or may not be executed`
 }
 
 /** What is no fault of the program: a folder that cannot be entered, or a cell that cannot start one now. */

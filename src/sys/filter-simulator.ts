@@ -45,7 +45,7 @@ export function simulate(program: Uint8Array, call: SimulatedCall): Verdict {
   let accumulator = 0
   for (let at = 0; at * 8 < program.length; at++) {
     const k = code.getUint32(at * 8 + 4, true)
-    const jump = (taken: boolean): number => code.getUint8(at * 8 + (taken ? 2 : 3))
+    const [taken, otherwise] = [code.getUint8(at * 8 + 2), code.getUint8(at * 8 + 3)]
     const opcode = code.getUint16(at * 8, true)
     switch (opcode) {
       case BPF.LD_W_ABS:
@@ -58,16 +58,16 @@ export function simulate(program: Uint8Array, call: SimulatedCall): Verdict {
         at += k
         break
       case BPF.JEQ_K:
-        at += jump(accumulator === k)
+        at += accumulator === k ? taken : otherwise
         break
       case BPF.JGT_K:
-        at += jump(accumulator > k)
+        at += accumulator > k ? taken : otherwise
         break
       case BPF.JGE_K:
-        at += jump(accumulator >= k)
+        at += accumulator >= k ? taken : otherwise
         break
       case BPF.JSET_K:
-        at += jump((accumulator & k) !== 0)
+        at += (accumulator & k) !== 0 ? taken : otherwise
         break
       case BPF.RET_K:
         return verdictOf(k)
