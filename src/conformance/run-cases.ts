@@ -62,6 +62,15 @@ async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   }
 }
 
+/** What only some depths have. */
+function extrasOf(sandbox: SubjectSandbox): Pick<SubjectSandbox, 'limit' | 'usage' | 'receipt'> {
+  return {
+    ...(sandbox.limit && { limit: sandbox.limit.bind(sandbox) }),
+    ...(sandbox.usage && { usage: sandbox.usage.bind(sandbox) }),
+    ...(sandbox.receipt && { receipt: sandbox.receipt.bind(sandbox) }),
+  }
+}
+
 /** A case that breaks off leaves its sandboxes open; the next case must not see them. */
 function trackSandboxes(subject: Subject): { readonly subject: Subject; closeAll(): Promise<void> } {
   const opened = new Set<SubjectSandbox>()
@@ -71,6 +80,7 @@ function trackSandboxes(subject: Subject): { readonly subject: Subject; closeAll
     return {
       run: (command, runOptions) => sandbox.run(command, runOptions),
       start: (command, startOptions) => sandbox.start(command, startOptions),
+      ...extrasOf(sandbox),
       close: async () => {
         await sandbox.close()
         opened.delete(sandbox)

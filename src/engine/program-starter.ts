@@ -15,7 +15,7 @@ import { startRequest } from './start-request.js'
 import { UnstartedProgram } from './unstarted-program.js'
 
 /** What programs are started with, and in. */
-export interface ProgramSurroundings extends Omit<RunSurroundings, 'processors'> {
+export interface ProgramSurroundings extends Pick<RunSurroundings, 'failure' | 'watchAnswer'> {
   readonly open: OpenCell
   readonly root: TemplateRoot
   readonly probe: Probe
@@ -99,12 +99,13 @@ async function launch({ plan, user, signal, run, request, entry }: Launch, surro
   }
   const { cpus } = surroundings.limits()
   const processors = probe.limits.cpus.enforced ? Math.min(cpus, surroundings.processors) : surroundings.processors
+  const memoryBytes = (): number | undefined => (probe.limits.memory.enforced ? surroundings.limits().memoryBytes : undefined)
   const { failure, watchAnswer } = surroundings
   const program = new RunningProgram({
     program: result.process,
     plan,
     run,
-    surroundings: { processors, failure, watchAnswer },
+    surroundings: { processors, memoryBytes, failure, watchAnswer },
     startedAt,
     signal,
     onEnded: (ending) => ledger.finish(entry, ending),

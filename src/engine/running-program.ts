@@ -16,6 +16,8 @@ import { usageOf } from './usage.js'
 export interface RunSurroundings {
   /** How many processors a run can use at once. */
   readonly processors: number
+  /** What its sandbox's memory is held to now; undefined where nothing holds it. */
+  readonly memoryBytes: () => number | undefined
   /** Why the channel ended under the run. */
   failure(cause: unknown): Promise<unknown>
   /** Until it is cancelled, the warden has a time to answer in. */
@@ -183,12 +185,17 @@ export class RunningProgram implements PlatformProcess {
   }
 
   #endingOf(exit: WardenExit, wallMs: number): Ending {
-    const { limits } = this.#start.plan
+    const { plan, surroundings } = this.#start
+    const { limits } = plan
     const counts = this.#counts()
-    const usage = usageOf({ exit, counts, wallMs, outputBytes: this.output.printedBytes })
+    const ofSandbox = surroundings.memoryBytes()
+    const memoryBytes = limits.stated.includes('memory') ? limits.memoryBytes : (ofSandbox ?? limits.memoryBytes)
+    // It may have been lowered meanwhile.
+    const memoryLimitBytes = ofSandbox && Math.max(memoryBytes, limits.memoryBytes)
+    const usage = usageOf({ exit, counts, wallMs, outputBytes: this.output.printedBytes, memoryLimitBytes })
     const { cpuTimeMs } = limits
     const isUsedUp = cpuTimeMs !== undefined && usage.cpuUserMs + usage.cpuSystemMs >= cpuTimeMs
-    const facts = { memoryKills: counts.hits.memory, memoryBytes: limits.memoryBytes, processorLimitMs: isUsedUp ? cpuTimeMs : undefined }
+    const facts = { memoryKills: counts.hits.memory, memoryBytes, processorLimitMs: isUsedUp ? cpuTimeMs : undefined }
     return { outcome: outcomeOf({ exit, stop: this.#stop, ...facts }), usage, truncated: this.output.isTruncated }
   }
 }

@@ -21,15 +21,18 @@ export interface RunFacts {
   readonly counts: RunCounts
   readonly wallMs: number
   readonly outputBytes: number
+  /** What something holds its memory to; undefined where nothing does. */
+  readonly memoryLimitBytes?: number | undefined
 }
 
 /** What a run used: as a whole where it is counted so, otherwise what its program waited for. */
-export function usageOf({ exit, counts, wallMs, outputBytes }: RunFacts): Usage {
+export function usageOf({ exit, counts, wallMs, outputBytes, memoryLimitBytes = Number.POSITIVE_INFINITY }: RunFacts): Usage {
   const { readBytes, writtenBytes } = exit
   return toMicroseconds({
     wallMs,
     ...processorTimes(exit, counts.cpuMs),
-    memoryPeakBytes: counts.memoryPeakBytes ?? exit.memoryPeakBytes,
+    // The kernel notes what a group asked for before the group above it refuses, so a peak may be told that never was.
+    memoryPeakBytes: counts.memoryPeakBytes === undefined ? exit.memoryPeakBytes : Math.min(counts.memoryPeakBytes, memoryLimitBytes),
     processesPeak: counts.processesPeak ?? null,
     readBytes,
     writtenBytes,
