@@ -1,8 +1,11 @@
 import { once as eventOf } from 'node:events'
 import type { Cell, CellSpec } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
+import type { Limits } from '../../contract/limits.js'
 import type { MountSource } from '../../sys/mount-source.js'
 import { nativeProgram } from '../../sys/native.js'
+import { childrenOf, innerPid } from '../../sys/posture/process-tree.js'
+import { resizeDisk } from '../../sys/resize-disk.js'
 import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
 import { type CellPlan, type CellPrograms, cellArgv, guestUsers } from './arguments.js'
 import { BwrapCell, endProcess } from './cell.js'
@@ -33,12 +36,21 @@ export async function openCell(opening: Opening): Promise<Cell> {
     const inspection = createInspection({ plan, lease, monitorPid: process.pid })
     await greeting(process, signal)
     lease.cgroup?.settle()
-    const limits = createCellLimits(opening.spec, lease.cgroup)
+    const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid) })
     return new BwrapCell({ process, users: guestUsers(lease.ids), limits, inspection, remains: lease.remains, release: lease.release })
   } catch (error) {
     if (process) await endProcess(process, lease.remains)
     await lease.release()
     throw error
+  }
+}
+
+/** Of the cell's disk, which any of its processes leads to. */
+function resizerOf(monitorPid: number): (limits: Limits) => Promise<void> {
+  return async ({ diskBytes, inodes }) => {
+    const pid = childrenOf(monitorPid).find((child) => innerPid(child) === 1)
+    if (pid === undefined) throw new SandboxError('broken', 'the first process of the cell is gone')
+    await resizeDisk({ pid, bytes: diskBytes, inodes })
   }
 }
 
