@@ -1,5 +1,5 @@
 import { once as eventOf } from 'node:events'
-import type { Cell, CellSpec } from '../../contract/driver.js'
+import type { Cell, CellSpec, GuestUser } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Limits } from '../../contract/limits.js'
 import type { MountSource } from '../../sys/mount-source.js'
@@ -12,6 +12,7 @@ import { BwrapCell, endProcess } from './cell.js'
 import { createInspection } from './cell-inspection.js'
 import { createCellLimits } from './cell-limits.js'
 import { bwrapPath } from './facts.js'
+import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
 
 export interface Opening {
@@ -37,7 +38,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
     await greeting(process, signal)
     lease.cgroup?.settle()
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid) })
-    return new BwrapCell({ process, users: guestUsers(lease.ids), limits, inspection, remains: lease.remains, release: lease.release })
+    return new BwrapCell({ process, users: usersOf(lease), limits, inspection, remains: lease.remains, release: lease.release })
   } catch (error) {
     if (process) await endProcess(process, lease.remains)
     await lease.release()
@@ -52,6 +53,11 @@ function resizerOf(monitorPid: number): (limits: Limits) => Promise<void> {
     if (pid === undefined) throw new SandboxError('broken', 'the first process of the cell is gone')
     await resizeDisk({ pid, bytes: diskBytes, inodes })
   }
+}
+
+function usersOf({ ids }: Lease): GuestUser[] {
+  const groups = keptGroups(ids)
+  return guestUsers(ids).map((user) => ({ ...user, groups }))
 }
 
 function planOf({ spec, lease, unveilable, sources, programs }: Opening): CellPlan {

@@ -18,7 +18,7 @@ export interface Surroundings {
 }
 
 /** The id that the kernel shows for one that a user namespace does not know. */
-const overflowId = 65_534
+export const overflowId = 65_534
 
 export function observeProcess(who: number | string, surroundings: Surroundings): Observation[] {
   const status = parseStatus(readProc(who, 'status'))
