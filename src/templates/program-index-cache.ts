@@ -11,7 +11,7 @@ export interface ProgramIndexes {
 }
 
 /** Raised when the index or what counts as a program changes, so that an older file is not taken for ours. */
-const edition = '1'
+const edition = '2'
 const digestBytes = 32
 
 /** `folder` is asked for when an index is first needed; nobody else may write to it. */

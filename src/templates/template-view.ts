@@ -15,10 +15,13 @@ const mostLinks = 40
 
 export class TemplateView {
   readonly #root: TemplateRoot
+  readonly #nearestFirst: TemplateRoot['binds']
   readonly #links: ReadonlyMap<string, string>
 
   constructor(root: TemplateRoot) {
     this.#root = root
+    // Of two at one place the later covers the earlier.
+    this.#nearestFirst = [...root.binds].reverse().sort((one, other) => other.target.length - one.target.length)
     this.#links = new Map(root.symlinks.map(({ path, target }) => [path, target]))
   }
 
@@ -30,12 +33,10 @@ export class TemplateView {
 
   /** Where the host has a path of the cell's whose links are all resolved; undefined for what the template does not show. */
   sourceOf(path: string): string | undefined {
-    const holding = this.#root.binds.filter(({ target }) => path === target || path.startsWith(`${target}/`))
-    const nearest = holding.reduce<{ source: string; target: string } | undefined>(
-      (best, bind) => (best === undefined || bind.target.length >= best.target.length ? bind : best),
-      undefined,
-    )
-    return nearest && nearest.source + path.slice(nearest.target.length)
+    for (const { source, target } of this.#nearestFirst) {
+      if (path.startsWith(target) && (path.length === target.length || path[target.length] === '/')) return source + path.slice(target.length)
+    }
+    return undefined
   }
 
   /** Follows every link the way the cell's kernel would; undefined where that ends at nothing. */
