@@ -90,7 +90,7 @@ export const masked = [
   '/proc/timer_stats',
   '/proc/vmallocinfo',
 ]
-export const readOnly = ['/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger', '/dev', '/']
+const readOnly = ['/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger', '/dev', '/']
 
 /** The one command that builds a cell: launcher, bwrap and warden, each with its arguments. */
 export function cellArgv(plan: CellPlan): [string, ...string[]] {
@@ -208,7 +208,7 @@ interface WritableFolder {
   readonly mode: string
 }
 
-export function writableFolders(ids: CellIds): WritableFolder[] {
+function writableFolders(ids: CellIds): WritableFolder[] {
   const root = ids.kind === 'single' ? userId : 0
   return [
     { path: workdir, owner: userId, mode: '0755' },
