@@ -19,6 +19,12 @@ while True:
       if os.fork(): os._exit(0)
   except OSError: pass`
 
+/** A shell gives up when a fork is refused; whoever lights the next one does not. */
+const shells = `import subprocess
+while True:
+  try: subprocess.Popen(['sh', '-c', 'bomb() { bomb | bomb & }; bomb'], stderr=subprocess.DEVNULL)
+  except OSError: pass`
+
 const threads = `import threading, time, json
 n = 0
 try:
@@ -55,8 +61,7 @@ async function judgeBomb(subject: Subject, { outcome, usage }: SubjectResult, sa
 }
 
 export const processAttackCases: readonly Case[] = [
-  // The shell gives up by itself when a fork is refused; a loop around it does not.
-  bombCase('shell', ['sh', '-c', 'bomb() { bomb | bomb & }; while true; do (bomb) 2>/dev/null; done']),
+  bombCase('shell', python(shells)),
   bombCase('loop', python(forkLoop)),
   bombCase('double-fork', python(doubleFork)),
   {
