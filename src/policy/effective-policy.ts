@@ -19,7 +19,11 @@ export function effectivePolicy(policy: Policy): PolicyInput {
   const defaults = Object.entries({ template, user, root, minTier, commands }).filter(([name, value]) => value !== undefined && !impossible.has(name))
   const lowersOnly = policy.layers.length > 0 && policy.layers.every(({ onExceed }) => onExceed === 'clamp')
   const document: PolicyInput = {
-    name: policy.layers.map(({ name }) => name).join(' with ') || undefined,
+    name:
+      policy.layers
+        .map(({ name }) => name)
+        .join(' with ')
+        .slice(0, 200) || undefined,
     defaults: stated({
       limits: limitsInFile(said(limits)),
       lifetime: valueInFile('lifetime', lifetime),

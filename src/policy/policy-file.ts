@@ -34,7 +34,14 @@ export function parsePolicyText(text: string, path: string): PolicyInput {
     if (!(error instanceof SandboxError)) throw error
     throw new SandboxError(error.code, `${path}: ${error.message}`, { hint: 'glovebox policy show strict', cause: error })
   }
-  return { name: path, ...(value as PolicyInput) }
+  return { name: labelOf(path), ...(value as PolicyInput) }
+}
+
+const mostNameCharacters = 200
+
+/** As much of a path as a name may have: its end, and nothing that drives a terminal. */
+function labelOf(path: string): string {
+  return path.replace(/\p{Cc}/gu, '\uFFFD').slice(-mostNameCharacters)
 }
 
 /** The policy that a spec brings itself; undefined when it brings none. */

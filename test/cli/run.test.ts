@@ -111,7 +111,7 @@ describe('flags', () => {
 
   test('default limits that nothing enforces are one line on stderr, and none with -q', async () => {
     const loud = await cli(['run', ...fake, '--', 'true'])
-    expect(loud.stderr).toMatch(/^glovebox: not enforced here: memory, cpus, disk, processes \(.+\n$/)
+    expect(loud.stderr).toMatch(/^glovebox: not enforced here: memory, cpus, disk, inodes, fileSize, openFiles, processes \(.+\n$/)
     expect(loud.stderr.split('\n')).toHaveLength(2)
     expect((await cli(['run', '-q', ...fake, '--', 'true'])).stderr).toBe('')
   })
