@@ -130,6 +130,35 @@ describe('choosing a driver', () => {
   })
 })
 
+describe('what a spec asks for beyond limits and users', () => {
+  const ro = { source: '/srv/data', target: '/workspace/data' }
+  const rw = { ...ro, mode: 'rw' }
+  const lack = { available: false, why: 'this kernel is too old' } as const
+
+  test.each([
+    [{ commands: ['ls'] }, 'commands', 'commands cannot be enforced: this kernel is too old'],
+    [{ commands: [] }, 'commands', 'commands cannot be enforced: this kernel is too old'],
+    [{ mounts: [ro] }, 'mounts-ro', 'mounts are not available: this kernel is too old'],
+    [{ mounts: [rw] }, 'mounts-rw', 'mounts that can be written to are not available: this kernel is too old'],
+    [{ root: 'overlay' }, 'root-overlay', "root: 'overlay' is not available: this kernel is too old"],
+  ] as const)('%j is refused exactly where %s is lacking', (input, feature, message) => {
+    const lacking = probeOf({ features: { ...probeOf().features, [feature]: lack } })
+    const error = refusal(input, [lacking])
+    expect([error.code, error.message]).toEqual(['unsupported', `driver bwrap: ${message}`])
+    const others = Object.fromEntries(Object.keys(probeOf().features).map((name) => [name, name === feature ? here : lack])) as Probe['features']
+    expect(chooseDriver(parseSpec(input), [probeOf({ features: others })]).probe.driver).toBe('bwrap')
+    expect(chooseDriver(parseSpec({}), [lacking]).probe.driver).toBe('bwrap')
+  })
+
+  test('a profile is refused where no system calls are filtered', () => {
+    const open = probeOf({ filtersSyscalls: false })
+    expect(refusal({ seccomp: { defaultAction: 'SCMP_ACT_ALLOW' } }, [open]).message).toBe(
+      'driver bwrap: seccomp cannot be enforced: this driver filters no system calls',
+    )
+    expect(chooseDriver(parseSpec({}), [open]).probe.driver).toBe('bwrap')
+  })
+})
+
 describe('limits', () => {
   test('that are stated and above what can be enforced are refused with the largest that can be', () => {
     const small = probeOf({ limits: { ...probeOf().limits, disk: { enforced: true, by: 'tmpfs', max: 1000_000 } } })

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { SandboxError } from '../../src/contract/errors.js'
 import type { Engine } from '../../src/engine/engine.js'
+import { verifyReceipt } from '../../src/receipt/index.js'
 import { type InputSource, type RunEvent, Sandbox } from '../../src/sandbox/index.js'
 import { rejectionOf } from '../engine/collect.js'
 import { createPlainEngine, PlainDriver } from '../engine/plain-driver.js'
@@ -31,6 +32,16 @@ describe('a sandbox', () => {
     await sandbox.close()
     expect(await rejectionOf(Sandbox.connect(sandbox.id, { platform }))).toMatchObject({ code: 'closed' })
     expect(await rejectionOf(sandbox.run('true'))).toMatchObject({ code: 'closed' })
+  })
+
+  test('is given other limits, and tells what it used and what held', async () => {
+    expect((await sandbox.limit({ time: '300ms' })).spec.limits).toMatchObject({ timeMs: 300, stated: ['time'] })
+    expect((await sandbox.run('sleep 30')).outcome).toEqual({ kind: 'timed-out', by: 'wall', limitMs: 300 })
+    expect(await sandbox.usage()).toMatchObject({ runs: 1, outputBytes: 0 })
+    const receipt = await sandbox.receipt()
+    expect(verifyReceipt(receipt)).toMatchObject({ valid: true, trusted: false })
+    expect(receipt).toMatchObject({ sandbox: { id: sandbox.id, name: 'this' }, runs: [{ outcome: { kind: 'timed-out', by: 'wall' } }] })
+    expect(receipt.controls.find(({ control }) => control === 'limit.time')).toMatchObject({ requested: 300, stated: true, enforced: 300 })
   })
 
   test('is closed at the end of its scope', async () => {

@@ -47,10 +47,18 @@ describe.each(noOptions)('%s', (wrong, kind) => {
     expect(driver.openCells).toBe(1)
   })
 
+  test('is no limits', async () => {
+    expect(await rejectionOf(sandbox.limit(wrong as never))).toMatchObject(refused('limits'))
+    expect(await rejectionOf(sandbox.run('true', { limits: wrong as never }))).toMatchObject(refused('limits'))
+  })
+
   test('is no options', async () => {
     expect(await rejectionOf(sandbox.run('true', wrong as never))).toMatchObject(refused('options'))
     expect(await rejectionOf(sandbox.spawn('true', wrong as never))).toMatchObject(refused('options'))
     expect(await rejectionOf(sandbox.info(wrong as never))).toMatchObject(refused('options'))
+    expect(await rejectionOf(sandbox.limit({}, wrong as never))).toMatchObject(refused('options'))
+    expect(await rejectionOf(sandbox.usage(wrong as never))).toMatchObject(refused('options'))
+    expect(await rejectionOf(sandbox.receipt(wrong as never))).toMatchObject(refused('options'))
     expect(await rejectionOf(Sandbox.connect(sandbox.id, wrong as never))).toMatchObject(refused('options'))
     expect(await rejectionOf(Sandbox.closeAll({}, wrong as never))).toMatchObject(refused('options'))
     expect(() => Sandbox.list({}, wrong as never)).toThrow(expect.objectContaining(refused('options')))
@@ -65,6 +73,9 @@ test.each(noSignals)('%s is no signal', async (wrong, kind) => {
   expect(await rejectionOf(Sandbox.create({ platform, signal }))).toMatchObject(refused)
   expect(await rejectionOf(sandbox.run('true', { signal }))).toMatchObject(refused)
   expect(await rejectionOf(sandbox.spawn('true', { signal }))).toMatchObject(refused)
+  expect(await rejectionOf(sandbox.limit({}, { signal }))).toMatchObject(refused)
+  expect(await rejectionOf(sandbox.usage({ signal }))).toMatchObject(refused)
+  expect(await rejectionOf(sandbox.receipt({ signal }))).toMatchObject(refused)
   expect(await rejectionOf(platform.start(sandbox.id, { command: 'true' }, { signal }))).toMatchObject(refused)
 })
 
