@@ -52,7 +52,7 @@ async function mismatchesIn(driver: Driver): Promise<Mismatch[]> {
   const programs: Mismatch[] = []
   await posed.script('true', {
     atGate: (posture, request) => {
-      const demand = { request, filterHash: hash, warden: { filters: 1, hasCgroup: hasCgroups } }
+      const demand = { request, groups: posed.cell.users[0]?.groups, filterHash: hash, warden: { filters: 1, hasCgroup: hasCgroups } }
       programs.push(...judge({ expectations: fullProgramExpectations(demand), posture }))
     },
   })
