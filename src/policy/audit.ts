@@ -96,18 +96,22 @@ function auditMounts(mounts: Ceiling['mounts'] = {}): Finding[] {
     grant: `mounts for writing: ${where}`,
     consequence: 'programs may change or delete everything beneath, and leave there what others will run',
   }
-  return [...(modes.includes('rw') ? [writing] : []), ...(sources ?? ['/']).filter(isWide).map((folder) => wideMount(folder, sources === undefined))]
+  return [
+    ...(modes.includes('rw') ? [writing] : []),
+    ...(sources ?? ['/']).filter(isWide).map((folder) => wideMount(sources === undefined ? undefined : folder)),
+  ]
 }
 
 function isWide(folder: string): boolean {
   return wideFolders.includes(folder) || /^\/home\/[^/]+$/.test(folder) || isWithin(folder, '/proc') || isWithin(folder, '/sys') || isWithin(folder, '/dev')
 }
 
-function wideMount(folder: string, isUnstated: boolean): Finding {
+/** Of any folder when none is given. */
+function wideMount(folder: string | undefined): Finding {
   return {
     severity: 'high',
     field: 'ceiling.mounts.sources',
-    grant: isUnstated ? 'mounts of any folder of this machine' : `mounts of ${printable(folder)} and all beneath`,
+    grant: folder === undefined ? 'mounts of any folder of this machine' : `mounts of ${printable(folder)} and all beneath`,
     consequence: 'programs may read whatever is there: keys, passwords, the files of others',
   }
 }

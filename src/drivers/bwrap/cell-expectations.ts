@@ -21,7 +21,7 @@ export function expectedOfCell({ plan, hasGroups, host = readHostFiles() }: Expe
     { control: 'gid-map', value: idMap(plan, process.getegid?.() ?? 0) },
     { control: 'interfaces', value: ['lo'] },
     { control: 'mounts', value: expectedMounts(plan, host) },
-    { control: 'warden', value: expectedWarden(plan, hasGroups) },
+    { control: 'warden', value: expectedWarden({ plan, hasGroups }) },
   ]
 }
 
@@ -52,8 +52,8 @@ function idMap({ ids }: CellPlan, own: number): Json {
 }
 
 /** It mounts nothing any more, and has set a filter of its own. */
-function expectedWarden({ ids }: CellPlan, hasGroups: boolean): Json {
-  const given: readonly Capability[] = ids.kind === 'range' ? wardenCapabilities : singleIdWardenCapabilities
+function expectedWarden({ plan, hasGroups }: { readonly plan: CellPlan; readonly hasGroups: boolean }): Json {
+  const given: readonly Capability[] = plan.ids.kind === 'range' ? wardenCapabilities : singleIdWardenCapabilities
   const kept = capabilityMask(given.filter((name) => name !== 'SYS_ADMIN')).toString(16)
   return {
     capabilities: { effective: kept, permitted: kept, inheritable: '0', bounding: kept, ambient: '0' },
