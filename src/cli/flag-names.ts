@@ -49,7 +49,7 @@ export function nameFlags(message: string): string {
 }
 
 /** What a flag is called here: '--memory' of 'limits.memory'. */
-export function flagNameOf(name: string): string | undefined {
+function flagNameOf(name: string): string | undefined {
   return Object.hasOwn(flagNames, name) ? flagNames[name] : undefined
 }
 
