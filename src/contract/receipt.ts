@@ -24,7 +24,7 @@ const controlSchema = z.strictObject({
   requested: jsonSchema,
   /** True when the user stated it, false for a default. */
   stated: z.boolean(),
-  /** Null when nothing enforces it. */
+  /** Null when nothing enforces it, or when it is only asserted and nobody could look. */
   enforced: jsonSchema,
   /** Only `kernel` and `probe` prove anything. */
   evidence: evidenceSchema,

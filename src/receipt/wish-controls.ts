@@ -100,7 +100,11 @@ function profileOf({ seccomp }: Spec): Json {
 function filterFinding(facts: ReceiptFacts): Finding {
   const program = facts.programs.find((look) => observationOf(look, 'filter') !== undefined)
   const filter = program && observationOf(program, 'filter')
-  if (filter) return by({ ...filter, source: `${filter.source}, of run ${program.run.number}` }, { filter: filter.value })
+  if (filter)
+    return by(
+      { ...filter, source: `${filter.source}, of run ${program.run.number}` },
+      filter.value === null ? profileOf(facts.info.spec) : { filter: filter.value },
+    )
   return unobserved(profileOf(facts.info.spec), facts, facts.programs.length === 0 ? noProgramYet : unlooked)
 }
 

@@ -235,6 +235,13 @@ describe('a wish', () => {
 
   test('for a profile is proven by the filter that the kernel holds', () => {
     expect(controlOf(facts, 'seccomp-profile')).toMatchObject({ requested: 'default', enforced: { filter: 'ab'.repeat(32) }, verdict: 'proven' })
+    const unread = withSeen(programPosture, 'filter', { value: null, evidence: 'asserted', source: 'only root may read it' })
+    const programs = facts.programs.map((look) => ({ ...look, postures: [unread] }))
+    expect(controlOf({ ...facts, programs }, 'seccomp-profile')).toMatchObject({
+      enforced: 'default',
+      verdict: 'asserted',
+      source: 'only root may read it, of run 1',
+    })
     const profile = { defaultAction: 'SCMP_ACT_ERRNO' }
     expect(controlOf(withSpec({ ...spec0, seccomp: profile }), 'seccomp-profile')).toMatchObject({ requested: { hash: hashOf(profile) }, stated: true })
     expect(controlOf(withSpec({ ...spec0, seccomp: '/etc/profile.json' }), 'seccomp-profile')).toMatchObject({ requested: { file: '/etc/profile.json' } })
