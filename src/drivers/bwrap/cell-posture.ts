@@ -30,10 +30,11 @@ export interface CellPosture {
 }
 
 export function createCellPosture({ monitorPid, groups }: PostureOptions): CellPosture {
+  const own = { namespaces: readNamespaces('self'), filters: parseStatus(readProc('self', 'status')).filters ?? 0 }
   let known: Warden | undefined
   const look = async (subject: PostureSubject): Promise<readonly Posture[]> => {
     known ??= findWarden(monitorPid)
-    const view: CellView = { warden: known, groups, inheritedFilters: parseStatus(readProc('self', 'status')).filters ?? 0 }
+    const view: CellView = { warden: known, groups, own }
     if (subject.kind === 'cell') return [observeCell(view)]
     return subject.kind === 'program' ? [await observeProgram(view, subject)] : observeEverything(view)
   }
@@ -58,7 +59,8 @@ interface Warden {
 interface CellView {
   readonly warden: Warden
   readonly groups: CellGroups | undefined
-  readonly inheritedFilters: number
+  /** Of this process. */
+  readonly own: { readonly namespaces: Namespaces; readonly filters: number }
 }
 
 type ProgramSubject = Extract<PostureSubject, { kind: 'program' }>
@@ -75,7 +77,7 @@ function kernel(control: string, value: Json, source: string): Observation {
 
 function observeCell(view: CellView): Posture {
   const { pid, namespaces } = view.warden
-  const own = readNamespaces('self')
+  const own = view.own.namespaces
   const now = readNamespaces(pid)
   if (now.pid !== namespaces.pid) throw new SandboxError('broken', 'the first process of the cell is gone')
   const mounts = reachableMounts(parseMountTable(readProc(pid, 'mountinfo')))
@@ -106,14 +108,14 @@ function mountRow({ target, type, access, nosuid, nodev, noexec }: MountEntry): 
   return { target, type, access, nosuid, nodev, noexec }
 }
 
-function observeWarden({ warden, groups, inheritedFilters }: CellView): Json {
+function observeWarden({ warden, groups, own }: CellView): Json {
   const status = parseStatus(readProc(warden.pid, 'status'))
   const folders = groups?.joins.map((door) => dirname(door))
   return {
     capabilities: { ...status.capabilities },
     noNewPrivs: status.noNewPrivs,
     seccomp: status.seccomp,
-    filters: ownFilters(status, inheritedFilters),
+    filters: ownFilters(status, own.filters),
     cgroup: folders === undefined ? 'none' : (outside(folders, (folder) => isWardens(folder, warden.pid)) ?? 'cell'),
   }
 }
@@ -136,9 +138,9 @@ function statedLimits(groups: CellGroups | undefined): Observation[] {
   return Object.entries(stated).map(([name, value]) => kernel(`limit.${name}`, value ?? null, 'cgroup'))
 }
 
-function surroundingsOf({ warden, inheritedFilters }: CellView, cgroupOf: Surroundings['cgroupOf']): Surroundings {
+function surroundingsOf({ warden, own }: CellView, cgroupOf: Surroundings['cgroupOf']): Surroundings {
   const { pid, namespaces } = warden
-  return { namespaces, uidMap: parseIdMap(readProc(pid, 'uid_map')), gidMap: parseIdMap(readProc(pid, 'gid_map')), inheritedFilters, cgroupOf }
+  return { namespaces, uidMap: parseIdMap(readProc(pid, 'uid_map')), gidMap: parseIdMap(readProc(pid, 'gid_map')), inheritedFilters: own.filters, cgroupOf }
 }
 
 async function observeProgram(view: CellView, { pid, depth, group }: ProgramSubject): Promise<Posture> {

@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { isGone } from './proc-files.js'
+import { isGone, readKernelFile } from './proc-files.js'
 
 /** Host numbers of the threads in a cgroup itself; none when it is gone. */
 export function threadsIn(folder: string): ReadonlySet<number> {
@@ -14,7 +14,7 @@ export function threadsBelow(folder: string): ReadonlySet<number> {
 }
 
 function linesOf(file: string): number[] | undefined {
-  return whenThere(() => readFileSync(file, 'latin1').split('\n').filter(Boolean).map(Number))
+  return whenThere(() => readKernelFile(file).split('\n').filter(Boolean).map(Number))
 }
 
 function groupsIn(folder: string): string[] {

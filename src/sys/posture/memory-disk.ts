@@ -26,9 +26,8 @@ export function boundsOfDisk(mounts: readonly MountEntry[]): DiskBounds {
   return { bytes: sum(each.map(({ bytes }) => bytes)), inodes: sum(each.map(({ inodes }) => inodes)) }
 }
 
-function sizeOf(options: readonly string[], name: string): number | undefined {
-  const word = options.find((option) => option.startsWith(`${name}=`))?.slice(name.length + 1)
-  const match = /^(\d+)([kmg]?)$/.exec(word ?? '')
+function sizeOf(options: string, name: string): number | undefined {
+  const match = new RegExp(`(?:^|,)${name}=(\\d+)([kmg]?)(?:,|$)`).exec(options)
   return match ? Number(match[1]) * (units.get(match[2] ?? '') ?? 1) : undefined
 }
 

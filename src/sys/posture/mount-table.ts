@@ -12,8 +12,8 @@ export interface MountEntry {
   readonly nosuid: boolean
   readonly nodev: boolean
   readonly noexec: boolean
-  /** Of the filesystem. */
-  readonly options: readonly string[]
+  /** Of the filesystem, with commas between them. */
+  readonly options: string
 }
 
 export function parseMountTable(text: string): MountEntry[] {
@@ -28,21 +28,24 @@ function parseLine(line: string): MountEntry | undefined {
   const dash = line.indexOf(' - ')
   if (dash < 0) return undefined
   const [id, parent, device = '', , target = '', flags = ''] = line.slice(0, dash).split(' ')
-  const [type = '', , filesystem = ''] = line.slice(dash + 3).split(' ')
-  const words = flags.split(',')
-  const options = filesystem.split(',')
+  const [type = '', , options = ''] = line.slice(dash + 3).split(' ')
   return {
     id: Number(id),
     parent: Number(parent),
     device,
     target: unescape(target),
     type,
-    access: words.includes('ro') || options.includes('ro') ? 'ro' : 'rw',
-    nosuid: words.includes('nosuid'),
-    nodev: words.includes('nodev'),
-    noexec: words.includes('noexec'),
+    access: has(flags, 'ro') || has(options, 'ro') ? 'ro' : 'rw',
+    nosuid: has(flags, 'nosuid'),
+    nodev: has(flags, 'nodev'),
+    noexec: has(flags, 'noexec'),
     options,
   }
+}
+
+/** Every line of every cell is asked five times, so without making lists of them. */
+function has(options: string, word: string): boolean {
+  return `,${options},`.includes(`,${word},`)
 }
 
 /** The kernel writes blanks and backslashes as three octal digits. */
@@ -66,7 +69,7 @@ export function reachableMounts(entries: readonly MountEntry[]): MountEntry[] {
       return
     }
     reached.push(entry)
-    for (const child of below.values()) if (!foldersAbove(child.target).some((folder) => folder !== entry.target && below.has(folder))) visit(child)
+    for (const child of below.values()) if (!isCovered(child, below)) visit(child)
   }
   for (const entry of entries) if (!ids.has(entry.parent) || entry.parent === entry.id) visit(entry)
   return reached.sort(byTarget)
@@ -83,9 +86,10 @@ function childrenByParent(entries: readonly MountEntry[]): Map<number, Map<strin
   return children
 }
 
-function foldersAbove(path: string): string[] {
-  const end = path.lastIndexOf('/')
-  return end <= 0 ? [] : [path.slice(0, end), ...foldersAbove(path.slice(0, end))]
+/** By a sibling upon a folder above; that of the parent itself is none of the siblings. */
+function isCovered({ target }: MountEntry, siblings: ReadonlyMap<string, MountEntry>): boolean {
+  for (let end = target.lastIndexOf('/'); end > 0; end = target.lastIndexOf('/', end - 1)) if (siblings.has(target.slice(0, end))) return true
+  return false
 }
 
 function byTarget(one: MountEntry, other: MountEntry): number {

@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readlinkSync, readSync, statSync } from 'node:fs'
 
 /** Reading what /proc says of a process. The kernel answers from memory within microseconds, so it is asked directly. */
 
+const firstBytes = 4000
 const codesOfTheGone = ['ENOENT', 'ESRCH']
 
 /** Whether an error says that a process is not there any more. */
@@ -11,7 +12,23 @@ export function isGone(error: unknown): boolean {
 
 /** `who` is a pid, or `PID/task/TID` for one of its threads. */
 export function readProc(who: number | string, file: string): string {
-  return readFileSync(`/proc/${who}/${file}`, 'utf8')
+  return readKernelFile(`/proc/${who}/${file}`)
+}
+
+/** Node's own way asks for a size that the kernel does not tell, and then takes room for a large file; these are small and read for every cell. */
+export function readKernelFile(path: string): string {
+  const descriptor = openSync(path, 'r')
+  try {
+    let buffer = Buffer.allocUnsafe(firstBytes)
+    let filled = 0
+    for (let got = -1; got !== 0; filled += got) {
+      if (filled === buffer.length) buffer = Buffer.concat([buffer], 2 * filled)
+      got = readSync(descriptor, buffer, filled, buffer.length - filled, null)
+    }
+    return buffer.toString('utf8', 0, filled)
+  } finally {
+    closeSync(descriptor)
+  }
 }
 
 export function listProc(who: number | string, folder: string): string[] {

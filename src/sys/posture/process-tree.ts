@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import { findProcesses, parentOf } from '../processes.js'
 import { isGone, listProc, readProc } from './proc-files.js'
-import { parseStatus } from './process-status.js'
 
 /** Pids of the children, oldest first; none of a process that is gone. */
 export function childrenOf(pid: number): number[] {
@@ -46,7 +45,8 @@ const mostPasses = 4
 /** The pid in the innermost namespace, undefined when it has gone. */
 export function innerPid(who: number | string): number | undefined {
   try {
-    return parseStatus(readProc(who, 'status')).pids.at(-1)
+    const pids = /^NSpid:.*\s(\d+)$/m.exec(readProc(who, 'status'))
+    return pids === null ? undefined : Number(pids[1])
   } catch (error) {
     if (isGone(error)) return undefined
     throw error
