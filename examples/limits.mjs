@@ -6,6 +6,12 @@ try {
   const noisy = await sandbox.run(['yes'])
   const refused = await sandbox.run('true', { timeout: '1h' }).catch((error) => error)
   console.log(endless.outcome, noisy.outcome, `${refused.code}: ${refused.message}`)
+
+  await sandbox.limit({ time: '10s' })
+  const { runs, outputBytes } = await sandbox.usage()
+  const { controls, signature } = await sandbox.receipt()
+  const time = controls.find(({ control }) => control === 'limit.time')
+  console.log(`${runs} runs printed ${outputBytes} bytes; ${time.control} is ${time.enforced} ms (${time.verdict}), signed by ${signature.keyId}`)
 } finally {
   await sandbox.close()
 }

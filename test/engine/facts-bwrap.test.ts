@@ -100,7 +100,8 @@ describe('the receipt of a cell', () => {
     expect(receipt.runs).toMatchObject([{ number: 1, posture: 'full', environment: ['HOME', 'LANG', 'PATH', 'TERM', 'USER'] }])
   })
 
-  test('tells of a list of commands that it was tried', async ({ skip }) => {
+  // The first list on a machine looks through the whole template.
+  test('tells of a list of commands that it was tried', { timeout: 60_000 }, async ({ skip }) => {
     const { commands } = probe.features
     if (!commands.available) skip(commands.why)
     await using sandbox = await Sandbox.create({ platform, commands: ['sh', 'echo'] })

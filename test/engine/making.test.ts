@@ -116,3 +116,11 @@ describe('a profile', () => {
     expect(driver.cells).toHaveLength(0)
   })
 })
+
+test('a template adds variables, and does not say who a program is run as', async () => {
+  const root = { name: 'own', binds: [], symlinks: [], shell: '/bin/sh', env: { HOME: '/template', USER: 'template', TERM: 'vt100', EXTRA: 'yes' } }
+  const platform = engineWith({ templates: { resolve: () => Promise.resolve(root) } })
+  const { id } = await platform.create({})
+  const { stdout } = await collect(await platform.start(id, { command: 'echo $HOME $USER $TERM $EXTRA' }))
+  expect(stdout).toBe('/home/user user vt100 yes\n')
+})

@@ -11,7 +11,7 @@ export const isolatingProbe: Probe = { ...plainProbe, isolates: true, filtersSys
 const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0]
 const none = { effective: '0', permitted: '0', inheritable: '0', bounding: '0', ambient: '0' }
 
-export const goodCell: Readonly<Record<string, Json>> = {
+const goodCell: Readonly<Record<string, Json>> = {
   namespaces: { net: 'own', pid: 'own' },
   warden: { filters: 1, seccomp: 2, cgroup: 'none' },
 }
@@ -25,13 +25,13 @@ export const goodProgram: Readonly<Record<string, Json>> = {
   rlimits: { core: [0, 0], files: [1024, 4096], fileSize: [104_861_696, 104_861_696], cpu: ['unlimited', 'unlimited'] },
 }
 
-export const fullProgram: Readonly<Record<string, Json>> = {
+const fullProgram: Readonly<Record<string, Json>> = {
   ...goodProgram,
   filter: createHash('sha256').update(allowAll).digest('hex'),
   descriptors: [0, 1, 2],
 }
 
-export const cellExpectations: readonly Expectation[] = [{ control: 'namespaces', value: { net: 'own', pid: 'own' } }]
+const cellExpectations: readonly Expectation[] = [{ control: 'namespaces', value: { net: 'own', pid: 'own' } }]
 
 export function posture(subject: string, values: Readonly<Record<string, Json>>, evidence: Observation['evidence'] = 'kernel'): Posture {
   return { subject, observations: Object.entries(values).map(([control, value]) => ({ control, value, evidence, source: 'a test' })) }
