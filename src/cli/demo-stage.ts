@@ -12,6 +12,7 @@ export interface DemoStage extends AsyncDisposable {
   readonly secret: string
   /** Where nothing is until somebody gets through: one in a folder of the demo's own, one in the system's. */
   readonly writePaths: readonly string[]
+  readonly hugePath: string
   readonly port: number
   /** How many connections the listener saw since the last call. */
   takeConnections(): Promise<number>
@@ -30,6 +31,7 @@ export async function plantStage(): Promise<DemoStage> {
     secretPath,
     secret,
     writePaths,
+    hugePath: join(folder, 'huge'),
     port: listener.port,
     takeConnections: listener.takeConnections,
     async takeWritten() {

@@ -37,6 +37,15 @@ except OSError as error:
     sys.exit(error.strerror or str(error))
 print("connected")`
 
+/** As large as a disk, and empty: what it costs comes later, when somebody copies it. */
+const growScript = `
+import os, sys
+try:
+    with open(sys.argv[1], "wb") as file: os.truncate(file.fileno(), 1 << 40)
+except OSError as error:
+    sys.exit(error.strerror)
+print(os.stat(sys.argv[1]).st_size)`
+
 const loopMs = 500
 
 function computes(expected: string): Pick<DemoStep, 'rounds' | 'timeMs' | 'judge' | 'judgePlain'> {
@@ -101,6 +110,16 @@ export const demoSteps: readonly DemoStep[] = [
       return { ok: connections === 0 && isRefusal(outcome), seen }
     },
     judgePlain: async (_, stage) => ((await stage.takeConnections()) > 0 ? 'connects' : 'could not connect'),
+  },
+  {
+    name: 'grow',
+    title: 'Making a file of a terabyte',
+    argv: () => ['python3', '-c', growScript, 'huge'],
+    plainArgv: (stage) => ['python3', '-c', growScript, stage.hugePath],
+    rounds: 1,
+    timeMs: 20_000,
+    judge: ({ outcome, stderr }) => ({ ok: isRefusal(outcome), seen: refusalOf(outcome, stderr) }),
+    judgePlain: (plain) => (plain.stdout.trim() === String(2 ** 40) ? 'makes it' : 'could not make it'),
   },
   {
     name: 'loop',

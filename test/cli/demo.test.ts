@@ -6,7 +6,7 @@ import { cli, fake, parseAs } from './cli.js'
 import { isBwrapReady } from './machine.js'
 import { testUnless } from '../unless.js'
 
-const stepNames = ['python', 'node', 'read', 'write', 'connect', 'loop']
+const stepNames = ['python', 'node', 'read', 'write', 'connect', 'grow', 'loop']
 
 interface Step {
   readonly name: string
@@ -59,7 +59,7 @@ testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
     const { code, stdout, stderr } = await cli(['demo'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const lines = stdout.trimEnd().split('\n')
-    expect(lines.length).toBe(17)
+    expect(lines.length).toBe(21)
     expect(lines.filter((line) => line.length > 80)).toEqual([])
     expect(stdout).not.toContain('\u001b')
   },

@@ -1,4 +1,5 @@
 import { createPlatform } from '../../compose.js'
+import { SandboxError } from '../../contract/errors.js'
 import type { Platform, SandboxInfo } from '../../contract/platform.js'
 import { type DemoStage, plantStage } from '../demo-stage.js'
 import { type DemoStep, demoSteps, type Observed, type Verdict } from '../demo-steps.js'
@@ -50,8 +51,9 @@ export async function demo(flags: DemoFlags): Promise<number> {
     if (!flags.json) await writeOut(renderStep(report, colors))
   }
   const failed = reports.filter((report) => report.result === 'failed')
-  if (flags.json) await printJson({ driver, tier, unenforced, ok: failed.length === 0, steps: reports.map((report) => roundTimes(report)) })
-  else await writeOut(renderSummary(reports, colors))
+  const proof = await takeReceipt(ground)
+  if (flags.json) await printJson({ driver, tier, unenforced, ok: failed.length === 0, steps: reports.map((report) => roundTimes(report)), receipt: proof })
+  else await writeOut(renderSummary(reports, colors) + renderProof(proof))
   return failed.length === 0 ? exitCodes.ok : refusalMissing
 }
 
@@ -71,6 +73,27 @@ async function firstSandbox({ platform, flags, signal }: Ground) {
   const info = await platform.create(parseRunFlags(['true'], flags).spec, { signal })
   await platform.close(info.id)
   return info
+}
+
+type Proof = { readonly controls: number; readonly proven: number; readonly notEnforced: number } | { readonly why: string }
+
+/** What a receipt says of a sandbox like the others; where no key can be kept there is none, and the demo goes on. */
+async function takeReceipt({ platform, flags, signal }: Ground): Promise<Proof> {
+  const { spec, request } = parseRunFlags(['true'], flags)
+  const { id } = await platform.create(spec, { signal })
+  try {
+    const program = await platform.start(id, { ...request, output: {} }, { signal })
+    await Promise.all([captureOutput(program), program.ended])
+    const { controls } = await platform.receipt(id, { signal })
+    const asked = controls.filter(({ verdict }) => verdict !== 'not-asked')
+    const count = (wanted: string): number => asked.filter(({ verdict }) => verdict === wanted).length
+    return { controls: asked.length, proven: count('proven'), notEnforced: count('not-enforced') }
+  } catch (error) {
+    if (!(error instanceof SandboxError) || error.code !== 'unavailable') throw error
+    return { why: error.message }
+  } finally {
+    await platform.close(id)
+  }
 }
 
 async function perform(step: DemoStep, ground: Ground): Promise<StepReport> {
@@ -135,6 +158,12 @@ function renderSummary(reports: readonly StepReport[], colors: Colors): string {
   const failed = count('failed')
   if (failed > 0) return `\n${colors.red(`${failed} of ${reports.length} did not go as they should${notRun}.`)}\n`
   return `\n${count('ok')} of ${reports.length} went as they should${notRun}. Now yours: ${ownName()} run -- python3 -c 'print(6*7)'\n`
+}
+
+function renderProof(proof: Proof): string {
+  if ('why' in proof) return `No receipt: ${escapeControls(proof.why)}\n`
+  const lacking = proof.notEnforced === 0 ? '' : `, ${proof.notEnforced} not enforced`
+  return `And proof: ${proof.proven} of ${proof.controls} controls read back from the kernel${lacking}. Look:\n  ${ownName()} run --receipt r.json -- true && ${ownName()} receipt show r.json\n`
 }
 
 function median(values: readonly number[]): number {
