@@ -16,7 +16,7 @@
  * | `ids` | `{ uid, gid, groups }`, as the cell sees them: all four of each kind are equal, or the value is a text that says otherwise |
  * | `capabilities` | `{ effective, permitted, inheritable, bounding, ambient }` as hexadecimal text without leading zeros |
  * | `no-new-privs` | boolean |
- * | `seccomp` | `{ mode, filters }`: 2 is a filter; how many are stacked |
+ * | `seccomp` | `{ mode, filters }`: 2 is a filter; how many are stacked beyond those that whoever reads this is under itself, as in a container |
  * | `filter` | SHA-256 of the newest filter's instructions, hexadecimal |
  * | `placement` | `{ namespaces: 'cell', cgroup: 'run' }` when it is where it should be (`'none'` where the cell has no cgroup), otherwise texts that say where |
  * | `rlimits` | `{ addressSpace, core, cpu, data, fileSize, files, lockedMemory, processes, stack, … }`: rows of `[soft, hard]`, `'unlimited'` or numbers, cpu in seconds |
