@@ -3,6 +3,8 @@ import type { Expectation, Json } from '../../contract/posture.js'
 import type { CgroupLimit } from '../../sys/cgroups.js'
 import { namespaceNames } from '../../sys/posture/namespaces.js'
 import { pageBytes } from '../../sys/posture/page-size.js'
+import { readProc } from '../../sys/posture/proc-files.js'
+import { parseStatus } from '../../sys/posture/process-status.js'
 import { type CellPlan, userId } from './arguments.js'
 import { type Capability, capabilityMask, singleIdWardenCapabilities, wardenCapabilities } from './capabilities.js'
 import { expectedMounts, type HostFiles, readHostFiles } from './expected-mounts.js'
@@ -11,17 +13,19 @@ export interface ExpectationOrder {
   readonly plan: CellPlan
   readonly hasGroups: boolean
   readonly host?: HostFiles
+  /** Kernels before 5.9 do not tell how many filters a process is under. */
+  readonly countsFilters?: boolean
 }
 
 /** What must be observed of a cell that is built by this plan, whatever was built; the limits apart, because they can change while it lives. */
-export function expectedOfCell({ plan, hasGroups, host = readHostFiles() }: ExpectationOrder): readonly Expectation[] {
+export function expectedOfCell({ plan, hasGroups, host = readHostFiles(), countsFilters = doesCountFilters() }: ExpectationOrder): readonly Expectation[] {
   return [
     { control: 'namespaces', value: Object.fromEntries(namespaceNames.map((name) => [name, 'own'])) },
     { control: 'uid-map', value: idMap(plan, process.geteuid?.() ?? 0) },
     { control: 'gid-map', value: idMap(plan, process.getegid?.() ?? 0) },
     { control: 'interfaces', value: ['lo'] },
     { control: 'mounts', value: expectedMounts(plan, host) },
-    { control: 'warden', value: expectedWarden({ plan, hasGroups }) },
+    { control: 'warden', value: expectedWarden({ plan, hasGroups, countsFilters }) },
   ]
 }
 
@@ -51,15 +55,19 @@ function idMap({ ids }: CellPlan, own: number): Json {
   return ids.kind === 'range' ? [[0, ids.base, ids.size]] : [[userId, own, 1]]
 }
 
+function doesCountFilters(): boolean {
+  return parseStatus(readProc('self', 'status')).filters !== null
+}
+
 /** It mounts nothing any more, and has set a filter of its own. */
-function expectedWarden({ plan, hasGroups }: { readonly plan: CellPlan; readonly hasGroups: boolean }): Json {
+function expectedWarden({ plan, hasGroups, countsFilters }: Required<Omit<ExpectationOrder, 'host'>>): Json {
   const given: readonly Capability[] = plan.ids.kind === 'range' ? wardenCapabilities : singleIdWardenCapabilities
   const kept = capabilityMask(given.filter((name) => name !== 'SYS_ADMIN')).toString(16)
   return {
     capabilities: { effective: kept, permitted: kept, inheritable: '0', bounding: kept, ambient: '0' },
     noNewPrivs: true,
     seccomp: 2,
-    filters: 1,
+    ...(countsFilters && { filters: 1 }),
     cgroup: hasGroups ? 'cell' : 'none',
   }
 }
