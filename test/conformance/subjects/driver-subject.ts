@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { connectWarden, type Warden, type WardenProcess } from '../../../src/channel/index.js'
 import type { HostView, Subject, SubjectProcess, SubjectSandbox, SubjectStartOptions } from '../../../src/conformance/index.js'
-import type { Cell, Driver, Probe, TemplateRoot } from '../../../src/contract/driver.js'
+import type { Cell, CellRun, Driver, Probe, TemplateRoot } from '../../../src/contract/driver.js'
 import { SandboxError } from '../../../src/contract/errors.js'
 import type { Command, Ending, OutputEvent } from '../../../src/contract/run.js'
 import type { Spec, SpecInput } from '../../../src/contract/spec.js'
@@ -9,7 +9,7 @@ import { outcomeOf } from '../../../src/engine/outcome.js'
 import { notStarted, startError } from '../../../src/engine/start-failure.js'
 import { signalNumber } from '../../../src/engine/signals.js'
 import { startRequest } from '../../../src/engine/start-request.js'
-import { nothingUsed } from '../../../src/engine/usage.js'
+import { nothingUsed, usageOf } from '../../../src/engine/usage.js'
 import { planRun } from '../../../src/policy/run.js'
 import { parseSpec } from '../../../src/policy/spec.js'
 import { collect } from './collect.js'
@@ -85,22 +85,24 @@ async function start({ cell, warden, spec, root, probe }: OpenSandbox, command: 
   const plan = planRun({ command, ...options }, spec)
   const user = cell.users.find(({ name }) => name === plan.user)
   if (!user) throw new SandboxError('unsupported', `the cell has no user ${plan.user}`)
-  const request = startRequest({ plan, user, cell, root, probe })
+  const run = cell.beginRun({ memoryBytes: undefined, processes: undefined })
+  const request = startRequest({ plan, user, cell, root, probe, group: run.group })
   const startedAt = performance.now()
   const result = await warden.start(request)
-  if (result.started) return wrap(result.process, startedAt)
+  if (result.started) return wrap(result.process, { run, startedAt })
+  await run.close()
   if (result.stage !== 'exec') throw startError(result, request.cwd)
   return unstarted({ outcome: notStarted(result, { program: request.argv[0] ?? '' }), usage: nothingUsed, truncated: false })
 }
 
 /** What was printed is not counted here: a captured run knows it by what it kept. */
-function wrap(process: WardenProcess, startedAt: number): SubjectProcess {
+function wrap(process: WardenProcess, { run, startedAt }: { readonly run: CellRun; readonly startedAt: number }): SubjectProcess {
   const ended = process.exited.then((exit): Ending => {
-    const { cpuUserMs, cpuSystemMs, memoryPeakBytes } = exit
     const outcome = outcomeOf({ exit, stop: undefined, memoryKills: undefined, memoryBytes: 0 })
-    return { outcome, usage: { ...nothingUsed, wallMs: performance.now() - startedAt, cpuUserMs, cpuSystemMs, memoryPeakBytes }, truncated: false }
+    return { outcome, usage: usageOf({ exit, counts: run.usage(), wallMs: performance.now() - startedAt, outputBytes: 0 }), truncated: false }
   })
-  ended.catch(() => undefined)
+  const close = (): Promise<void> => run.close().catch(() => undefined)
+  void ended.then(close, close)
   return {
     pid: process.pid,
     output: process.output,
