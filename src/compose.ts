@@ -5,13 +5,13 @@ import { dirname, join, resolve } from 'node:path'
 import type { Driver } from './contract/driver.js'
 import { SandboxError } from './contract/errors.js'
 import type { Platform } from './contract/platform.js'
+import type { PlatformSettings } from './contract/platform-settings.js'
 import { type Policy, type PolicyInput, type PresetName, presetNames } from './contract/policy.js'
 import { createBwrapDriver } from './drivers/bwrap/driver.js'
 import { createFakeDriver } from './drivers/fake/driver.js'
-import { Engine, type EngineBounds, type EngineOptions } from './engine/engine.js'
+import { Engine, type EngineOptions } from './engine/engine.js'
 import { mergePolicies, noPolicy, parsePolicy, parsePolicyText } from './policy/policy-file.js'
 import { signReceipt } from './receipt/index.js'
-import { Sandbox as AnySandbox } from './sandbox/index.js'
 import { resolveMounts } from './sys/mount-source.js'
 import { cachePlace } from './sys/places.js'
 import { readPolicyText } from './sys/policy-text.js'
@@ -20,16 +20,6 @@ import { createSeccompCompiler, type SeccompCompiler } from './sys/seccomp.js'
 import { readSeccompSource } from './sys/seccomp-source.js'
 import { createCommandResolver } from './templates/commands.js'
 import { createHostTemplates } from './templates/host.js'
-
-export interface PlatformSettings {
-  /** The drivers to choose from; all that there are when not given. `fake`, which isolates nothing, is used only for a spec that names it and accepts tier `none`. */
-  readonly drivers?: readonly Driver[]
-  /** Where what can be built again is kept, instead of the usual place. */
-  readonly cacheDir?: string
-  /** What no sandbox of this platform may exceed, and what it gets where it says nothing. */
-  readonly policy?: PresetName | PolicyInput
-  readonly bounds?: Partial<EngineBounds>
-}
 
 /** A platform on this machine. Nothing is touched before it is used; whoever creates it disposes of it. */
 export function createPlatform(settings: PlatformSettings = {}): Platform {
@@ -143,14 +133,7 @@ export { findReceiptKey, loadReceiptKey } from './sys/receipt-key.js'
 /** One for the whole process, made when it is first asked for. It holds nothing that keeps the process alive and listens to no signal of it. */
 const shared: { platform?: Platform } = {}
 
-function defaultPlatform(): Platform {
+export function defaultPlatform(): Platform {
   shared.platform ??= createPlatform()
   return shared.platform
-}
-
-/** A sandbox on the default platform, unless another is given. */
-export class Sandbox extends AnySandbox {
-  protected static override defaultPlatform(): Platform {
-    return defaultPlatform()
-  }
 }

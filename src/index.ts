@@ -1,8 +1,13 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-export { createPlatform, type PlatformSettings, Sandbox } from './compose.js'
+import { createPlatform as composePlatform, defaultPlatform } from './compose.js'
+import type { Platform } from './contract/platform.js'
+import type { PlatformSettings } from './contract/platform-settings.js'
+import { Sandbox as AnySandbox } from './sandbox/index.js'
+
 export type { Cell, CellChannel, CellRun, CellSpec, CellUsage, CommandRules, Driver, PostureSubject, Probe } from './contract/driver.js'
 export { type ErrorCode, SandboxError } from './contract/errors.js'
 export type { LimitName, Limits, LimitsInput } from './contract/limits.js'
+export type { PlatformSettings } from './contract/platform-settings.js'
 export type { Platform, PlatformProcess, SandboxFilter, SandboxInfo, SandboxUsage } from './contract/platform.js'
 export type { Policy, PolicyInput } from './contract/policy.js'
 export type { Expectation, Observation, Posture } from './contract/posture.js'
@@ -22,3 +27,15 @@ export type {
   RunResult,
   SpawnOptions,
 } from './sandbox/index.js'
+
+/** A platform on this machine. Nothing is touched before it is used; whoever creates it disposes of it. */
+export function createPlatform(settings: PlatformSettings = {}): Platform {
+  return composePlatform(settings)
+}
+
+/** A sandbox on the default platform, unless another is given. */
+export class Sandbox extends AnySandbox {
+  protected static override defaultPlatform(): Platform {
+    return defaultPlatform()
+  }
+}

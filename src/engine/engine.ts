@@ -4,6 +4,7 @@ import type { Probe } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { LimitsInput } from '../contract/limits.js'
 import type { CallOptions, Platform, PlatformProcess, SandboxFilter, SandboxInfo, SandboxUsage } from '../contract/platform.js'
+import type { PlatformBounds } from '../contract/platform-settings.js'
 import type { Policy } from '../contract/policy.js'
 import type { Receipt, UnsignedReceipt } from '../contract/receipt.js'
 import type { RunRequest } from '../contract/run.js'
@@ -17,15 +18,6 @@ import { LiveSandbox, type SandboxMaking } from './live-sandbox.js'
 import { makeCell, type Makers, prepareCell, type Tools } from './making.js'
 import { Probes } from './probes.js'
 
-export interface EngineBounds {
-  /** Sandboxes at once, those being created included. */
-  readonly maxSandboxes: number
-  /** Programs at once in one sandbox. The warden takes no more than 1,024. */
-  readonly maxRuns: number
-  /** A cell that takes longer to open, or a warden that takes longer to start or kill a program, is given up. */
-  readonly answerMs: number
-}
-
 export interface EngineOptions extends Makers {
   /** The compiled seccomp filter for guests; asked for when a driver that filters opens a cell. */
   readonly filter: FilterSource
@@ -33,10 +25,10 @@ export interface EngineOptions extends Makers {
   readonly machine: SandboxMaking['machine']
   /** The operator's, which holds whatever a spec brings. */
   readonly policy?: Policy
-  readonly bounds?: Partial<EngineBounds>
+  readonly bounds?: Partial<PlatformBounds>
 }
 
-const defaultBounds: EngineBounds = { maxSandboxes: 1000, maxRuns: 256, answerMs: 20_000 }
+const defaultBounds: PlatformBounds = { maxSandboxes: 1000, maxRuns: 256, answerMs: 20_000 }
 
 const idAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 const idLength = 20
@@ -45,7 +37,7 @@ const mostRemembered = 1000
 /** The platform on this machine: owns every sandbox it creates until nothing of it is left. */
 export class Engine implements Platform {
   readonly #options: EngineOptions
-  readonly #bounds: EngineBounds
+  readonly #bounds: PlatformBounds
   readonly #probes = new Probes()
   readonly #tools: Tools
   readonly #creations = new Set<Creation>()
