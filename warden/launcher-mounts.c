@@ -41,7 +41,7 @@ static void map_owner(int tree, const struct mount_request *mount)
     struct stat status;
     if (fstat(mount->fd, &status) != 0)
         fail("inspect", mount->name);
-    struct id_map map = { .uid = status.st_uid, .gid = status.st_gid, .host = mount->owner, .count = 1 };
+    struct id_map map = { .uid = status.st_uid, .gid = mount->group, .host = mount->owner, .count = 1 };
     int id_map = open_id_map(&map);
     if (!map_mount(tree, id_map) && (mount->writable || !map_mount(tree, -1)))
         fail("map owner of", mount->name);

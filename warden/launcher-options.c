@@ -7,8 +7,9 @@
  *   --open-folder FD PATH          the same for a folder, only to find files in it
  *   --stage NAME SOURCE            bound to /tmp/NAME in a private mount namespace; may be repeated
  *   --veil NAME SOURCE             the same with inodes of its own: a folder is overlaid there, read-only and without mounts below it
- *   --mount FD NAME MODE ID        the inherited FD bound to /tmp/NAME there, without what is mounted below it. MODE is ro or rw; ID is the host id
- *                                  that its owner becomes, or `-`. Where the filesystem cannot do that, ro leaves it be and rw fails
+ *   --mount FD NAME MODE ID GROUP  the inherited FD bound to /tmp/NAME there, without what is mounted below it. MODE is ro or rw; ID is the host id
+ *                                  that its owner becomes, or `-`; GROUP the group on the disk that becomes ID too, or `-`. Where the filesystem
+ *                                  cannot do that, ro leaves it be and rw fails
  *   --pass FD WANTED               the inherited FD handed to PROGRAM at this number; may be repeated
  *   --root BASE BYTES INODES       a /tmp/disk/root that is writable all over, on one tmpfs of this size, with BASE for id 0
  *   --layer TARGET SOURCE          seen at TARGET of that root, and writable there; may be repeated
@@ -93,6 +94,8 @@ static void add_mount(struct options *options, char **values)
     request.mapped = strcmp(values[3], "-") != 0;
     if (request.mapped)
         request.owner = parse_number(values[3], 0xfffffffe);
+    /* A map needs a group: without one of the disk's it is the cell's own, of which there are no files. */
+    request.group = strcmp(values[4], "-") == 0 ? request.owner : parse_number(values[4], 0xfffffffe);
     options->mount[next_index(&options->mounts, MOST_MOUNTS, "--mount")] = request;
 }
 
@@ -133,8 +136,8 @@ static int take_mount_option(struct options *options, const char *name, char **v
         return add_layer(options, values), 2;
     if (strcmp(name, "--root") == 0 && left >= 3)
         return set_root(options, values), 3;
-    if (strcmp(name, "--mount") == 0 && left >= 4)
-        return add_mount(options, values), 4;
+    if (strcmp(name, "--mount") == 0 && left >= 5)
+        return add_mount(options, values), 5;
     return -1;
 }
 

@@ -37,6 +37,8 @@ struct mount_request {
     /* Whether the source's owner is to be `owner` in the cell, a host id; everyone else is then nobody there. */
     bool mapped;
     unsigned owner;
+    /* On the disk. */
+    unsigned group;
 };
 
 struct pass_request {

@@ -16,6 +16,7 @@ import {
 import { homedir } from 'node:os'
 import { SandboxError } from '../contract/errors.js'
 import type { Mount } from '../contract/spec.js'
+import { type Accounts, checkOwner, ownGroupOf, readAccounts, type SourceIds } from './mount-source-owner.js'
 import { forbiddenAtTop, forbiddenInHome, forbiddenTrees, isBelow, kernelFilesystems, type SourceFacts, sourceRefusal } from './mount-source-rules.js'
 import { ownPlaces } from './places.js'
 import { parseMountTable } from './posture/mount-table.js'
@@ -27,6 +28,9 @@ export interface MountSource {
   readonly path: string
   readonly isFolder: boolean
   readonly uid: number
+  readonly gid: number
+  /** Whether that group is the owner's own, and so the cell's user may have it too. */
+  readonly isOwnGroup: boolean
 }
 
 export interface MountSources {
@@ -34,9 +38,6 @@ export interface MountSources {
   readonly list: readonly MountSource[]
   close(): void
 }
-
-/** Whether the cell has ids of its own, so that anyone's files can be given to its user, or only the one of whoever calls. */
-export type SourceIds = 'range' | 'single'
 
 /** Node does not name it; the same on every architecture that there are cells for. */
 const openPath = 0o10000000
@@ -73,7 +74,7 @@ function openAll(mounts: readonly Mount[]): MountSources {
   const opened: number[] = []
   const close = (): void => opened.splice(0).forEach((descriptor) => closeSync(descriptor))
   try {
-    const surroundings = mounts.length === 0 ? { homes: [], ownFolders: [], sockets: [] } : readSurroundings()
+    const surroundings = mounts.length === 0 ? { homes: [], ownFolders: [], sockets: [], accounts: { passwd: '', group: '' } } : readSurroundings()
     return { list: mounts.map((mount, index) => openSource({ mount, field: `mounts[${index}].source`, opened, surroundings })), close }
   } catch (error) {
     close()
@@ -81,7 +82,7 @@ function openAll(mounts: readonly Mount[]): MountSources {
   }
 }
 
-type Surroundings = Omit<SourceFacts, 'path'>
+type Surroundings = Omit<SourceFacts, 'path'> & { readonly accounts: Accounts }
 
 interface Opening {
   readonly mount: Mount
@@ -102,7 +103,8 @@ function openSource({ mount, field, opened, surroundings }: Opening): MountSourc
   const why =
     kindRefusal(descriptor, status) ?? sourceRefusal({ path, ...surroundings }) ?? twinRefusal(status, surroundings) ?? contentRefusal(descriptor, status)
   if (why !== undefined) throw refuse(`${link}${why}`)
-  return { descriptor, path, isFolder: status.isDirectory(), uid: status.uid }
+  const { uid, gid } = status
+  return { descriptor, path, isFolder: status.isDirectory(), uid, gid, isOwnGroup: gid === ownGroupOf(uid, surroundings.accounts) }
 }
 
 function held(path: string, refuse: (why: string, hint?: string) => SandboxError): number {
@@ -176,22 +178,6 @@ function statOf(path: string): Stats | undefined {
   }
 }
 
-interface OwnerCheck {
-  readonly source: MountSource
-  readonly field: string
-  readonly ids: SourceIds
-}
-
-/** In the cell the owner is its user. Root's files would make the cell's user as good as root wherever the host trusts what it finds there. */
-function checkOwner({ source: { path, uid, isFolder }, field, ids }: OwnerCheck): void {
-  const caller = process.getuid?.() ?? -1
-  const copy = `cp ${isFolder ? '-r' : ''} ${path} ./copy`.replace('  ', ' ')
-  const hint = caller === 0 ? `${copy} && chown -R 1000:1000 ./copy` : copy
-  const refuse = (why: string): SandboxError => new SandboxError('unsupported', `${field}: ${path} cannot be mounted read-write: ${why}`, { hint })
-  if (uid === 0) throw refuse('it belongs to root, and the cell’s user would write files of root’s')
-  if (ids === 'single' && uid !== caller) throw refuse(`it belongs to uid ${uid}, and without root only files of uid ${caller} can be given to the cell’s user`)
-}
-
 interface Nesting {
   readonly mounts: readonly Mount[]
   readonly list: readonly MountSource[]
@@ -242,17 +228,16 @@ function checkMountsBelow(list: readonly MountSource[]): void {
 }
 
 function readSurroundings(): Surroundings {
-  return { homes: homeFolders(), ownFolders: ownPlaces(), sockets: listeningSockets() }
+  const accounts = readAccounts()
+  return { homes: homeFolders(accounts.passwd), ownFolders: ownPlaces(), sockets: listeningSockets(), accounts }
 }
 
 const firstPersonId = 1000
 const lastPersonId = 60_000
 
 /** Of root, of whoever calls, and of the people that this machine knows. */
-function homeFolders(): string[] {
-  const rows = contentOf('/etc/passwd')
-    .split('\n')
-    .map((line) => line.split(':'))
+function homeFolders(passwd: string): string[] {
+  const rows = passwd.split('\n').map((line) => line.split(':'))
   const people = rows.filter(([, , uid]) => uid === '0' || (Number(uid) >= firstPersonId && Number(uid) <= lastPersonId)).map((row) => row[5] ?? '')
   const below = ['/home', '/var/home'].flatMap((folder) => namesIn(folder).map((name) => `${folder}/${name}`))
   const homes = ['/root', homedir(), ...people, ...below].filter((home) => home.startsWith('/') && home !== '/')

@@ -5,6 +5,7 @@ import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openMountSources, resolveMounts } from '../../src/sys/mount-source.js'
+import { ownGroupOf } from '../../src/sys/mount-source-owner.js'
 import { testUnless } from '../unless.js'
 
 const isRoot = process.getuid?.() === 0
@@ -156,6 +157,32 @@ describe('a source that is opened for good', () => {
         message: expect.stringContaining('it belongs to uid 4321, and without root only') as string,
       })
     expect(leftOpen()).toBe(0)
+  })
+
+  testUnless(!isRoot && 'only root can give files to another group')('read-write must be of its owner’s own group, where the cell gets that too', () => {
+    const asked = (gid: number, mode: 'ro' | 'rw') => () => {
+      chownSync(folder, 4321, gid)
+      const opened = openMountSources([mount(folder, mode)], 'range')
+      opened.close()
+      return opened.list.map(({ uid, isOwnGroup }) => [uid, isOwnGroup])
+    }
+    expect(asked(4321, 'rw')()).toEqual([[4321, true]])
+    expect(asked(0, 'ro')()).toEqual([[4321, false]])
+    for (const gid of [0, 4, 4322]) expect(asked(gid, 'rw')).toThrow(`its group is gid ${gid}, which is not uid 4321’s own`)
+    expect(leftOpen()).toBe(0)
+  })
+
+  test.each([
+    ['the one of its account', 1000, 100],
+    ['none when that is root’s', 1001, undefined],
+    ['none when its account is broken', 1002, undefined],
+    ['its own number without an account', 4321, 4321],
+    ['none when that number is a group of others', 27, undefined],
+    ['none when that number is the group of another account', 100, undefined],
+    ['none for root', 0, undefined],
+  ])('has as its owner’s own group %s', (_, uid, group) => {
+    const passwd = 'root:x:0:0::/root:/bin/sh\nann:x:1000:100::/home/ann:/bin/sh\nann2:x:1000:27::/:/bin/sh\nop:x:1001:0::/:/bin/sh\nodd:x:1002:::/:/bin/sh\n'
+    expect(ownGroupOf(uid, { passwd, group: 'root:x:0:\nsudo:x:27:ann\n' })).toBe(group)
   })
 
   test('within another needs a place there of the same kind, which is never made', () => {

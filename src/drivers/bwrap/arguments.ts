@@ -117,12 +117,17 @@ function launcherArguments(plan: CellPlan): string[] {
     ...(isOverlay(plan)
       ? ['--root', `${ids.base}`, `${diskBytes}`, `${inodes}`, ...spec.root.binds.flatMap(({ source, target }) => ['--layer', target, source])]
       : spec.root.binds.flatMap(({ source }, index) => [unveilable?.has(source) ? '--stage' : '--veil', stageName(index), source])),
-    ...placed.flatMap(({ inherited, name, mode, source }) => ['--mount', `${inherited}`, name, mode, source.uid === 0 ? '-' : `${ids.base + userId}`]),
+    ...placed.flatMap(({ inherited, name, mode, source }) => ['--mount', `${inherited}`, name, mode, ...mappedOwner(source, ids.base + userId)]),
     ...['--stage', 'warden', programs.warden],
     '--devices',
     ...['--map', `${ids.base}`, `${ids.size}`, `${infoFd}`, `${blockFd}`],
     ...['--drop', `${ids.base + wardenId}`],
   ]
+}
+
+/** Whom the owner of a source is in the cell, and which group of the disk goes along. */
+function mappedOwner({ uid, gid, isOwnGroup }: MountSource, id: number): [string, string] {
+  return uid === 0 ? ['-', '-'] : [`${id}`, isOwnGroup ? `${gid}` : '-']
 }
 
 function bwrapArguments(plan: CellPlan): string[] {

@@ -59,9 +59,9 @@ test('the disk has the bytes and the inodes that were asked for', () => {
 })
 
 const sources = [
-  { descriptor: 20, path: '/srv/deep', isFolder: true, uid: 4321 },
-  { descriptor: 21, path: '/srv/project', isFolder: true, uid: 4321 },
-  { descriptor: 22, path: '/srv/roots-file', isFolder: false, uid: 0 },
+  { descriptor: 20, path: '/srv/deep', isFolder: true, uid: 4321, gid: 4322, isOwnGroup: true },
+  { descriptor: 21, path: '/srv/project', isFolder: true, uid: 4321, gid: 27, isOwnGroup: false },
+  { descriptor: 22, path: '/srv/roots-file', isFolder: false, uid: 0, gid: 0, isOwnGroup: false },
 ]
 const mounts = [
   { source: '/srv/deep', target: '/workspace/a/b', mode: 'rw' },
@@ -80,9 +80,9 @@ function options(argv: readonly string[], ...names: string[]): string[] {
 test('a mount is bound by descriptor with its owner mapped, those within another last, and takes the place of a writable folder', () => {
   const argv = cellArgv({ ...plan, ids: range, spec: { ...plan.spec, mounts }, sources })
   expect(options(argv, '--mount', '--pass', '--bind', '--recognise', '--place')).toEqual([
-    '--mount 4 mount1 ro 2013266920',
-    '--mount 5 mount2 ro -',
-    '--mount 3 mount0 rw 2013266920',
+    '--mount 4 mount1 ro 2013266920 -',
+    '--mount 5 mount2 ro - -',
+    '--mount 3 mount0 rw 2013266920 4322',
     '--bind /tmp/mount0 /.mounts/0',
     '--place /.mounts/1 /workspace ro',
     '--place /.mounts/2 /mnt/file ro',

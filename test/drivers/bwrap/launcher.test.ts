@@ -31,11 +31,12 @@ function inOwnNamespace(script: string) {
 
 describe('what the launcher is told wrongly', () => {
   test.each([
-    ['--mount', ['--mount', '3', 'm', 'ro', '-'], 'move descriptor: Bad file descriptor'],
-    ['a mode', ['--mount', '3', 'm', 'wo', '-'], 'understand wo: Invalid argument'],
-    ['a name with a slash', ['--mount', '3', '../m', 'ro', '-'], 'stage ../m: Invalid argument'],
+    ['--mount', ['--mount', '3', 'm', 'ro', '-', '-'], 'move descriptor: Bad file descriptor'],
+    ['a mode', ['--mount', '3', 'm', 'wo', '-', '-'], 'understand wo: Invalid argument'],
+    ['a name with a slash', ['--mount', '3', '../m', 'ro', '-', '-'], 'stage ../m: Invalid argument'],
     ['a name of its own', ['--stage', 'disk', '/usr'], 'stage disk: Invalid argument'],
-    ['an id', ['--mount', '3', 'm', 'ro', '-1'], 'parse -1: Invalid argument'],
+    ['an id', ['--mount', '3', 'm', 'ro', '-1', '-'], 'parse -1: Invalid argument'],
+    ['a group', ['--mount', '3', 'm', 'ro', '1', '-1'], 'parse -1: Invalid argument'],
     ['a layer that climbs', ['--layer', '/../x', '/usr'], 'lay under /../x: Invalid argument'],
     ['a size', ['--root', '1', '1m', '1'], 'parse 1m: Invalid argument'],
     ['a descriptor', ['--pass', '2', '100'], 'use descriptor 2: Invalid argument'],
@@ -59,7 +60,7 @@ describe('a source by descriptor', () => {
     const script = [
       'mount -t tmpfs none . && cd "$PWD" && mkdir -p source/below && mount --make-shared . && mount -t tmpfs none source/below && echo x > source/below/hidden',
       'exec 3<source',
-      `exec ${launcher} --mount 3 m ro - -- /bin/sh -c 'ls -A /tmp/m /tmp/m/below; grep -c " /tmp/m" /proc/self/mountinfo; grep " /tmp/m " /proc/self/mountinfo | grep -c -e shared: -e master:'`,
+      `exec ${launcher} --mount 3 m ro - - -- /bin/sh -c 'ls -A /tmp/m /tmp/m/below; grep -c " /tmp/m" /proc/self/mountinfo; grep " /tmp/m " /proc/self/mountinfo | grep -c -e shared: -e master:'`,
     ]
     expect(inOwnNamespace(script.join('\n')).said).toBe('/tmp/m:\nbelow\n\n/tmp/m/below:\n1\n0\n')
   })
@@ -68,7 +69,7 @@ describe('a source by descriptor', () => {
     writeFileSync(join(folder, 'owned'), '')
     writeFileSync(join(folder, 'other'), '')
     for (const path of ['.', 'owned']) chownSync(join(folder, path), 4321, 4322)
-    const script = `exec 3<.; exec ${launcher} --mount 3 m rw 70000 -- /usr/bin/stat -c '%u %g' /tmp/m /tmp/m/owned /tmp/m/other`
+    const script = `exec 3<.; exec ${launcher} --mount 3 m rw 70000 4322 -- /usr/bin/stat -c '%u %g' /tmp/m /tmp/m/owned /tmp/m/other`
     expect(run(['/bin/sh', '-c', script]).said).toBe('70000 70000\n70000 70000\n65534 65534\n')
   })
 
@@ -77,7 +78,7 @@ describe('a source by descriptor', () => {
       inOwnNamespace(
         [
           'mount -t tmpfs none . && cd "$PWD" && mkdir a b c && echo readable > a/f && mount -t overlay -o lowerdir=a:b none c && exec 3<c',
-          `exec ${launcher} --mount 3 m ${mode} 70000 -- /bin/cat /tmp/m/f`,
+          `exec ${launcher} --mount 3 m ${mode} 70000 - -- /bin/cat /tmp/m/f`,
         ].join('\n'),
       )
     expect(overlaid('ro')).toEqual({ status: 0, said: 'readable\n' })
@@ -88,7 +89,7 @@ describe('a source by descriptor', () => {
     const before = readFileSync('/proc/self/mountinfo', 'utf8')
       .split('\n')
       .filter((line) => line.includes(folder) || line.includes(' /tmp/m '))
-    const script = `exec 3<.; exec ${launcher} --root 2013265920 1048576 512 --layer /x /usr/bin --mount 3 m ro 70000 -- /bin/sh -c 'ls /proc | grep -c "^[0-9]"; echo $$; cat /proc/$$/task/$$/children'`
+    const script = `exec 3<.; exec ${launcher} --root 2013265920 1048576 512 --layer /x /usr/bin --mount 3 m ro 70000 - -- /bin/sh -c 'ls /proc | grep -c "^[0-9]"; echo $$; cat /proc/$$/task/$$/children'`
     const [, pid, children] = run(['/bin/sh', '-c', script]).said.split('\n')
     expect([Number(pid) > 1, children?.trim().split(' ').length]).toEqual([true, 1])
     expect(

@@ -1,4 +1,17 @@
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -7,13 +20,13 @@ import type { Mount } from '../../../src/contract/spec.js'
 import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
 import { mountFailure } from '../../../src/drivers/bwrap/mount-refusals.js'
 import { nativeProgram } from '../../../src/sys/native.js'
-import { testUnless } from '../../unless.js'
+import { skipGroup, testUnless } from '../../unless.js'
 import { type Guest, openGuest } from './open-guest.js'
 
 const isRoot = process.getuid?.() === 0
 /** Whose the sources are: as root somebody who is not. */
 const owner = isRoot ? 4321 : (process.getuid?.() ?? -1)
-const group = isRoot ? 4322 : (process.getgid?.() ?? -1)
+const group = isRoot ? 4321 : (process.getgid?.() ?? -1)
 
 function makeSource(): string {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'gbx-mounts-')))
@@ -107,6 +120,47 @@ describe('folders and files of the host', () => {
     )
     expect(await guest.sh('ls -ld /home/user/a | cut -d" " -f1,3; ls /proc/self/fd | wc -l')).toBe('drwxr-xr-x user\n4\n')
     expect(readFileSync('/proc/self/mounts', 'utf8')).not.toContain(source)
+  })
+})
+
+describe('a group that is not the owner’s own', () => {
+  skipGroup(!isRoot && 'only root can give files to another group')
+  let source: string
+
+  beforeEach(() => {
+    source = makeSource()
+  })
+
+  afterEach(() => {
+    rmSync(source, { recursive: true })
+  })
+
+  test('is refused for writing, where set-group-id programs of that group could be left', async () => {
+    chownSync(source, owner, 0)
+    await expect(openGuest({ spec: { mounts: [mounted(source, '/data', 'rw')] } })).rejects.toMatchObject({
+      code: 'unsupported',
+      message: `mounts[0].mode: ${source} cannot be mounted read-write: its group is gid 0, which is not uid ${owner}’s own, and the cell’s user could leave set-group-id programs of that group there`,
+      hint: `chgrp ${owner} ${source}`,
+    })
+  })
+
+  test('opens nothing to be read: the owner’s files are there, those for that group stay closed', async () => {
+    chownSync(source, owner, 0)
+    writeFileSync(join(source, 'of-roots-group'), 'secret', { mode: 0o640 })
+    await using guest = await openGuest({ spec: { mounts: [mounted(source, '/data')] } })
+    expect(await guest.sh('cat /data/private; stat -c "%u %g" /data /data/private; cat /data/of-roots-group')).toBe(
+      'for the owner\n1000 65534\n1000 65534\ncat: /data/of-roots-group: Permission denied\n',
+    )
+  })
+
+  test('of a folder within the source keeps that folder from being written to, also by the cell’s root', async () => {
+    chownSync(join(source, 'inner'), owner, 0)
+    chmodSync(join(source, 'inner'), 0o2777)
+    await using guest = await openGuest({ spec: { mounts: [mounted(source, '/data', 'rw')] } })
+    const attempt = 'cd /data/inner; cp /usr/bin/id sg; chmod 2755 sg; mkdir sub'
+    for (const user of ['user', 'root'] as const) expect(await guest.sh(attempt, user)).toContain("cp: cannot create regular file 'sg': ")
+    expect(await guest.sh('cp /usr/bin/id /data/own; chmod 2755 /data/own; stat -c %a /data/own')).toBe('2755\n')
+    expect([readdirSync(join(source, 'inner')), statSync(join(source, 'own')).gid]).toEqual([[], group])
   })
 })
 
