@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { arch, availableParallelism, release } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import type { Driver } from './contract/driver.js'
+import type { Driver, Probe } from './contract/driver.js'
 import { SandboxError } from './contract/errors.js'
 import type { Platform } from './contract/platform.js'
 import type { PlatformSettings } from './contract/platform-settings.js'
@@ -10,7 +10,7 @@ import { type Policy, type PolicyInput, type PresetName, presetNames } from './c
 import { createBwrapDriver } from './drivers/bwrap/driver.js'
 import { createFakeDriver } from './drivers/fake/driver.js'
 import { Engine, type EngineOptions } from './engine/engine.js'
-import { mergePolicies, noPolicy, parsePolicy, parsePolicyText } from './policy/policy-file.js'
+import { mergePolicies, noPolicy, parsePolicy, parsePolicyText, shownBy } from './policy/policy-file.js'
 import { signReceipt } from './receipt/index.js'
 import { resolveMounts } from './sys/mount-source.js'
 import { cachePlace } from './sys/places.js'
@@ -54,7 +54,7 @@ function operatorPolicy(given: PlatformSettings['policy']): Policy | undefined {
   const named = process.env.GLOVEBOX_POLICY
   if (named === undefined) return own
   try {
-    const operator = parsePolicy(readPolicy(named), 'operator')
+    const operator = shownBy(parsePolicy(readPolicy(named), 'operator'), 'glovebox policy show')
     return own === undefined ? operator : mergePolicies(operator, own)
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
@@ -82,6 +82,11 @@ export function readPolicy(nameOrPath: string): PresetName | PolicyInput {
   const { defaults } = document
   if (typeof defaults?.seccomp !== 'string') return document
   return { ...document, defaults: { ...defaults, seccomp: resolve(dirname(nameOrPath), defaults.seccomp) } }
+}
+
+/** What each driver can do on this machine, whatever policies say. */
+export function probeDrivers(): Promise<readonly Probe[]> {
+  return Promise.all(builtInDrivers().map((driver) => driver.probe()))
 }
 
 /** Each builds its cells with what only Linux has. */
@@ -126,6 +131,9 @@ function readVersion(): string {
   const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   return (manifest as { readonly version: string }).version
 }
+
+/** Files that take their place when they are whole. */
+export { draftIn, sweepDrafts } from './sys/draft.js'
 
 /** Who signs receipts on this machine. */
 export { findReceiptKey, loadReceiptKey } from './sys/receipt-key.js'

@@ -30,3 +30,24 @@ export function withoutHelpCommand(args: readonly string[], program: Command): r
   if (isGroup && path.length < wanted.length) return isHelp ? wanted.slice(0, path.length + 1) : args
   return isHelp || isGroup ? [...path, '--help'] : args
 }
+
+/** Whether our own flag --json stands anywhere among ours, also behind one that is wrong; what follows COMMAND is the program's. */
+export function hasJsonFlag(program: Command, args: readonly string[]): boolean {
+  const { path, command } = findCalled(program, args)
+  const rest = args.slice(path.length)
+  const end = rest.indexOf('--')
+  const ours = end === -1 ? rest : rest.slice(0, end)
+  for (let at = 0; at < ours.length; at += 1) {
+    const word = ours[at] ?? ''
+    if (word === '--json') return true
+    if (!word.startsWith('-') && takesProgram(command)) return false
+    const takesValue = command.options.some((option) => (option.long === word || option.short === word) && option.required)
+    if (takesValue) at += 1
+  }
+  return false
+}
+
+/** Whether its first operand ends our flags. */
+function takesProgram(command: Command): boolean {
+  return command.registeredArguments.some(({ variadic }) => variadic)
+}

@@ -1,8 +1,8 @@
 /**
  * What the person at the keyboard, or the machine, asks for while a sandbox is in use.
  *
- * Before a program runs, Ctrl-C, SIGTERM and SIGHUP abort `signal`. Once one runs, the first Ctrl-C is the program's to answer and the
- * second kills it; SIGTERM and SIGHUP still abort, whereupon the sandbox is closed. A further signal after an abort ends us at once:
+ * Before a program runs, Ctrl-C, SIGTERM, SIGHUP and SIGQUIT abort `signal`. Once one runs, the first Ctrl-C is the program's to answer and the
+ * second kills it; the other three still abort, whereupon the sandbox is closed. A further signal after an abort ends us at once:
  * the cell notices that its channel ended and goes too.
  */
 
@@ -30,6 +30,8 @@ export interface Interrupts {
   [Symbol.dispose](): void
 }
 
+const stopping = ['SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
+
 export function watchInterrupts(): Interrupts {
   const controller = new AbortController()
   let program: Interruptible | undefined
@@ -49,8 +51,7 @@ export function watchInterrupts(): Interrupts {
   const onStop = (name: NodeJS.Signals): void => abort(name)
 
   process.on('SIGINT', onInterrupt)
-  process.on('SIGTERM', onStop)
-  process.on('SIGHUP', onStop)
+  for (const name of stopping) process.on(name, onStop)
   return {
     signal: controller.signal,
     attach(next) {
@@ -58,8 +59,7 @@ export function watchInterrupts(): Interrupts {
     },
     [Symbol.dispose]() {
       process.off('SIGINT', onInterrupt)
-      process.off('SIGTERM', onStop)
-      process.off('SIGHUP', onStop)
+      for (const name of stopping) process.off(name, onStop)
     },
   }
 }

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, CommanderError } from 'commander'
 import { SandboxError } from '../contract/errors.js'
-import { findCalled, withoutHelpCommand, withSubcommands } from './command-path.js'
+import { findCalled, hasJsonFlag, withoutHelpCommand, withSubcommands } from './command-path.js'
 import type { DemoFlags } from './commands/demo.js'
 import { refuseChangedArguments } from './exact-arguments.js'
 import { exitCodes, signalExitCode } from './exit-codes.js'
@@ -96,9 +97,11 @@ function usageError(error: CommanderError, args: readonly string[], program: Com
   return new SandboxError('invalid', message, { hint: ['glovebox', ...findCalled(program, args).path, '--help'].join(' ') })
 }
 
-/** Whether JSON was asked for by one of our own flags; one that follows COMMAND is the program's. */
-function asksForJson(program: Command): boolean {
-  return withSubcommands(program).some((command) => command.opts().json === true)
+const lastWordsMs = 1000
+
+/** What was asked for as JSON is one object however it ends; but a reader that takes nothing must not hold us. */
+async function printStopped({ message }: Stopped): Promise<void> {
+  await Promise.race([printFailure(new SandboxError('closed', message), { json: true }).catch(() => undefined), sleep(lastWordsMs)])
 }
 
 async function dispatch(args: readonly string[]): Promise<number> {
@@ -118,9 +121,11 @@ async function dispatch(args: readonly string[]): Promise<number> {
     await program.parseAsync(asked, { from: 'user' })
     return code
   } catch (error) {
+    const json = withSubcommands(program).some((command) => command.opts().json === true) || hasJsonFlag(program, asked)
+    if (error instanceof Stopped && json) await printStopped(error)
     if (error instanceof Stopped || error instanceof ReaderGone || error instanceof OutputRefused) throw error
-    if (!(error instanceof CommanderError)) return printFailure(error, { json: asksForJson(program) })
-    if (error.exitCode !== 0) return printFailure(usageError(error, asked, program), { json: asksForJson(program) })
+    if (!(error instanceof CommanderError)) return printFailure(error, { json })
+    if (error.exitCode !== 0) return printFailure(usageError(error, asked, program), { json })
     await writeOut(printed)
     return exitCodes.ok
   }

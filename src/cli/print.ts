@@ -53,6 +53,11 @@ export function asTyped(command: string): string {
   return command.replace(/^(?:\.\/)?glovebox(?= )/, ownName())
 }
 
+/** A word as a shell takes it back. */
+export function inShell(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
+}
+
 interface Failure {
   readonly code: ErrorCode
   readonly message: string

@@ -40,6 +40,8 @@ export function parseRunFlags(argv: readonly string[], flags: RunFlags, policy: 
   const spec = {
     template: parseFlag('--template', specSchema.shape.template, flags.template),
     name: parseFlag('--name', specSchema.shape.name, flags.name),
+    // Of the sandbox, not of its one run: a policy that lowers leaves out what it does not allow, where a run is refused.
+    env: flags.env && parseEnv(flags.env),
     limits,
     lifetime: lifetimeFor(limits.time, policy),
     user: oneOfFlag('--user', userNames, flags.user),
@@ -52,7 +54,6 @@ export function parseRunFlags(argv: readonly string[], flags: RunFlags, policy: 
   }
   const request = {
     command: parseFlag('COMMAND', runRequestSchema.shape.command, argv) ?? [],
-    env: parseEnv(flags.env ?? []),
     cwd: parseFlag('--workdir', pathSchema, flags.workdir),
   }
   return { spec: stated(spec), request: stated(request) }

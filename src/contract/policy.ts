@@ -75,6 +75,8 @@ export type Ceiling = z.output<typeof ceilingSchema>
 /** The ceiling of one author, under the name that messages have for it. */
 export interface PolicyLayer {
   readonly name: string
+  /** The command that prints it, where there is one: a policy that a program made itself stands in no file. */
+  readonly shownBy?: string
   readonly ceiling: Ceiling
   readonly onExceed: (typeof onExceed)[number]
 }

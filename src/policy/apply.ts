@@ -3,13 +3,13 @@
  * word where nobody asked for it. What is stated above a cap is refused or lowered, as the policy says whose cap it is; whatever was lowered is
  * reported. A limit that is capped counts as stated from then on: it is enforced, or the sandbox is refused.
  */
-import { SandboxError } from '../contract/errors.js'
 import { type LimitName, type LimitsInput, limitsSchema } from '../contract/limits.js'
 import type { Ceiling, Clamping, Policy } from '../contract/policy.js'
 import type { Mount, Spec, SpecInput } from '../contract/spec.js'
 import { stated } from './ceiling.js'
 import { type Filled, fieldOf, fillSpec, limitsToState } from './fill.js'
 import { mergePolicies, noPolicy, parseSpecPolicy } from './policy-file.js'
+import { PolicyRefusal } from './policy-refusal.js'
 import { parseObject } from './refusal.js'
 import type { RunPlan } from './run.js'
 import { parseSpec } from './spec.js'
@@ -30,11 +30,11 @@ export function applyPolicy(input: unknown, policy: Policy): Applied {
   for (const layer of policy.layers) {
     const { excesses } = holdWish(wish, layer.ceiling)
     const refused = excesses.filter((excess) => excess.given === undefined || (layer.onExceed === 'refuse' && originOf(filled, excess) === 'spec'))
-    if (refused.length > 0) throw refusal(refused, layer.name)
+    if (refused.length > 0) throw refusal(refused, [layer])
   }
   const { held, excesses } = holdWish(wish, policy.ceiling)
   const stuck = excesses.filter(({ given }) => given === undefined)
-  if (stuck.length > 0) throw refusal(stuck, policy.layers.map(({ name }) => name).join("' with '"))
+  if (stuck.length > 0) throw refusal(stuck, policy.layers)
 
   const { limits, assumed } = limitsToState(filled, { held, ceiling: policy.ceiling })
   const { name, agent, metadata, cwd } = parsed
@@ -50,8 +50,13 @@ function originOf(filled: Filled, excess: Excess) {
   return filled.originOf(fieldOf(excess))
 }
 
-function refusal(excesses: readonly Excess[], policy: string): SandboxError {
-  return new SandboxError('invalid', excesses.map(({ field, words }) => `${field}: ${words(policy)}`).join('; '), { hint: 'glovebox policy show' })
+function refusal(excesses: readonly Excess[], layers: Policy['layers']): PolicyRefusal {
+  const policy = namesOf(layers)
+  return new PolicyRefusal('invalid', excesses.map(({ field, words }) => `${field}: ${words(policy)}`).join('; '), layers)
+}
+
+function namesOf(layers: Policy['layers']): string {
+  return layers.map(({ name }) => name).join("' with '")
 }
 
 interface Caps {
@@ -91,9 +96,9 @@ export function checkLimits(input: unknown, policy: Policy): { readonly limits: 
   const asked = stated(parseObject(limitsSchema, input, { what: 'limits', objects: [] }))
   const names = Object.keys(asked) as LimitName[]
   const within = (ceiling: Ceiling) => holdLimits(asked, stated(Object.fromEntries(names.map((name) => [name, ceiling.limits?.[name]]))))
-  for (const { name, ceiling, onExceed } of policy.layers) {
-    const { excesses } = within(ceiling)
-    if (onExceed === 'refuse' && excesses.length > 0) throw refusal(excesses, name)
+  for (const layer of policy.layers) {
+    const { excesses } = within(layer.ceiling)
+    if (layer.onExceed === 'refuse' && excesses.length > 0) throw refusal(excesses, [layer])
   }
   const { value, excesses } = within(policy.ceiling)
   return { limits: value, clamped: clampingsOf(excesses, { layers: policy.layers, excessesOf: (ceiling) => within(ceiling).excesses }) }
@@ -101,20 +106,21 @@ export function checkLimits(input: unknown, policy: Policy): { readonly limits: 
 
 /** A run may choose its user and its variables itself, so it is held to the caps too: refused, never lowered. */
 export function checkRun({ user, env }: Pick<RunPlan, 'user' | 'env'>, policy: Policy): void {
-  for (const { name, ceiling } of policy.layers) {
+  for (const layer of policy.layers) {
+    const { name, ceiling } = layer
     const { excesses } = holdEnv(env, ceiling.env)
-    if (excesses.length > 0) throw refusal(excesses, name)
+    if (excesses.length > 0) throw refusal(excesses, [layer])
     if (ceiling.users === undefined || ceiling.users.includes(user)) continue
     const allowed = ceiling.users.join(', ') || 'none'
-    throw new SandboxError('invalid', `user: '${user}' is not among what policy '${name}' allows (${allowed})`, { hint: 'glovebox policy show' })
+    throw new PolicyRefusal('invalid', `user: '${user}' is not among what policy '${name}' allows (${allowed})`, [layer])
   }
 }
 
 /** Sources once their links are followed: one that led out of the folders that are allowed is refused. */
 export function checkMounts(mounts: readonly Mount[], policy: Policy): void {
-  for (const { name, ceiling } of policy.layers) {
-    const { excesses } = holdMounts(mounts, ceiling.mounts)
-    if (excesses.length > 0) throw refusal(excesses, name)
+  for (const layer of policy.layers) {
+    const { excesses } = holdMounts(mounts, layer.ceiling.mounts)
+    if (excesses.length > 0) throw refusal(excesses, [layer])
   }
 }
 
@@ -124,12 +130,7 @@ export function allowedDrivers<Known extends { readonly name: string }>(drivers:
   if (names === undefined || drivers.length === 0) return drivers
   const allowed = drivers.filter(({ name }) => names.includes(name))
   if (allowed.length > 0) return allowed
-  const whose = layers.filter((layer) => layer.ceiling.drivers !== undefined).map(({ name }) => name)
-  throw new SandboxError(
-    'unsupported',
-    `driver: policy '${whose.join("' with '")}' allows ${names.join(', ') || 'none'}; here are ${drivers.map(({ name }) => name).join(', ')}`,
-    {
-      hint: 'glovebox policy show',
-    },
-  )
+  const whose = layers.filter((layer) => layer.ceiling.drivers !== undefined)
+  const found = `allows ${names.join(', ') || 'none'}; here are ${drivers.map(({ name }) => name).join(', ')}`
+  throw new PolicyRefusal('unsupported', `driver: policy '${namesOf(whose)}' ${found}`, whose)
 }

@@ -20,9 +20,14 @@ const objects = ['defaults', 'ceiling']
  * and is refused too. `name` is what messages call it when it has no name of its own.
  */
 export function parsePolicy(value: unknown, name = 'policy'): Policy {
-  if (typeof value === 'string') return extendPreset({ extends: presetNamed(value) }, value)
+  if (typeof value === 'string') return shownBy(extendPreset({ extends: presetNamed(value) }, value), `glovebox policy show ${value}`)
   const document = parseObject(policySchema, value, { what: 'policy', objects })
   return extendPreset(document, document.name ?? name)
+}
+
+/** The same, with the command that prints it. */
+export function shownBy(policy: Policy, command: string): Policy {
+  return { ...policy, layers: policy.layers.map((layer) => ({ ...layer, shownBy: command })) }
 }
 
 /** The text of a policy file as the document in it, named by its path unless it has a name of its own. Whatever is wrong is said of the path. */

@@ -18,7 +18,18 @@ test('--json is one object: version, host, whether it is ready, and each driver 
   expect({ code, stderr, keys: Object.keys(report) }).toEqual({ code: report.ready ? 0 : 125, stderr: '', keys: ['version', 'host', 'ready', 'drivers'] })
   expect(report.drivers.map((probe) => probe.driver)).toEqual(expect.arrayContaining(['bwrap', 'fake']))
   for (const probe of report.drivers) {
-    expect(Object.keys(probe.limits).sort()).toEqual(['cpus', 'disk', 'memory', 'processes'])
+    expect(Object.keys(probe.limits).sort()).toEqual([
+      'cpuTime',
+      'cpus',
+      'disk',
+      'fileSize',
+      'inodes',
+      'memory',
+      'openFiles',
+      'processes',
+      'readRate',
+      'writeRate',
+    ])
     expect(probe.obstacles.length === 0).toBe(probe.available)
   }
 })
@@ -46,7 +57,20 @@ testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
 test('the table for people names every limit, has no colours in a pipe and stays within 80 columns', async () => {
   const { stdout, stderr } = await cli(['doctor'])
   expect(stderr).toBe('')
-  for (const word of ['memory', 'cpus', 'disk', 'processes', 'time', 'output', 'syscalls', 'user root']) expect(stdout).toContain(`  ${word}`)
+  for (const word of ['memory', 'cpus', 'disk', 'processes', 'time', 'output', 'syscalls', 'user root', 'commands', 'mounts ro', 'mounts rw', 'root overlay'])
+    expect(stdout).toContain(`  ${word}`)
   expect(stdout).not.toContain('\u001b')
   expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
+})
+
+test('a policy of the operator that cannot be read is an obstacle beside what the machine can do', async () => {
+  const env = { GLOVEBOX_POLICY: '/no/such/policy.json' }
+  const { code, stdout, stderr } = await cli(['doctor'], { env })
+  expect({ code, stderr }).toEqual({ code: 125, stderr: '' })
+  expect(stdout.replace(/\s+/g, ' ')).toContain('✗ GLOVEBOX_POLICY: /no/such/policy.json: cannot be read as a policy: there is no such file')
+  expect(stdout).toContain('hint: ls -l /no/such/policy.json\n')
+  expect(stdout).toMatch(/^bwrap {2}tier process, /m)
+  expect(stdout).toContain('No sandbox can be made here: an obstacle above is in the way.\n')
+  const report = parseAs<DoctorReport & { obstacles: readonly { what: string }[] }>((await cli(['doctor', '--json'], { env })).stdout)
+  expect({ ready: report.ready, obstacles: report.obstacles.map(({ what }) => what) }).toEqual({ ready: false, obstacles: ['GLOVEBOX_POLICY'] })
 })

@@ -19,12 +19,12 @@ function refusalOf(act: () => unknown): string {
 
 describe('flags become', () => {
   test('a spec that states only what was stated', () => {
-    expect(parseRunFlags(['true'], {})).toEqual({ spec: { limits: {} }, request: { command: ['true'], env: {} } })
+    expect(parseRunFlags(['true'], {})).toEqual({ spec: { limits: {} }, request: { command: ['true'] } })
   })
 
   test('every field when every flag is given', () => {
     const flags = {
-      env: ['A=1', '__proto__=x'],
+      env: ['A=1', 'B='],
       workdir: '/w',
       user: 'root',
       command: ['python3', '/bin/ls'],
@@ -52,6 +52,7 @@ describe('flags become', () => {
     expect(spec).toEqual({
       template: 'python',
       name: 'n',
+      env: { A: '1', B: '' },
       limits: {
         memory: 2 ** 26,
         cpus: 0.5,
@@ -79,11 +80,11 @@ describe('flags become', () => {
       minTier: 'none',
     })
     expect(Object.keys(spec.limits ?? {}).sort()).toEqual(Object.keys(limitsSchema.shape).sort())
-    expect(Object.entries(request.env ?? {})).toEqual([
-      ['A', '1'],
-      ['__proto__', 'x'],
-    ])
     expect(request).toMatchObject({ command: ['a', 'b'], cwd: '/w' })
+  })
+
+  test('a variable with a name that is none, for the engine to refuse', () => {
+    expect(Object.entries(parseRunFlags(['true'], { env: ['__proto__=x'] }).spec.env ?? {})).toEqual([['__proto__', 'x']])
   })
 
   test('an absolute path where a profile is relative', () => {

@@ -32,7 +32,7 @@ describe('run --policy', () => {
     expect(await cli(['run', '-q', ...fake, '--policy', path, '--timeout', '30s', '--', 'true'])).toMatchObject({
       code: 125,
       stdout: '',
-      stderr: `glovebox: --timeout: 30s is above the 20s that policy '${path}' allows\nhint: glovebox policy show\n`,
+      stderr: `glovebox: --timeout: 30s is above the 20s that policy '${path}' allows\nhint: glovebox policy show ${path}\n`,
     })
   })
 
@@ -63,7 +63,17 @@ describe('run --policy', () => {
     expect(await cli(['run', '-q', ...fake, '--policy', path, '-e', 'TZ=UTC', '--', 'sh', '-c', 'echo $TZ'])).toMatchObject({ code: 0, stdout: 'UTC\n' })
     expect(await cli(['run', '-q', ...fake, '--policy', path, '-e', 'TOKEN=x', '--', 'true'])).toMatchObject({
       code: 125,
-      stderr: "glovebox: --env TOKEN: is not among the variables that policy 'p' allows (TZ)\nhint: glovebox policy show\n",
+      stderr: "glovebox: --env TOKEN: is not among the variables that policy 'p' allows (TZ)\nhint: glovebox policy show PATH\n".replace('PATH', path),
+    })
+  })
+
+  test('a variable that is not allowed is left out by a policy that lowers, and told in the same line as the rest', async () => {
+    const path = file('env-lowering.json', { ...short, name: 'kind', ceiling: { ...short.ceiling, env: ['TZ'] }, onExceed: 'clamp' })
+    const flags = ['--timeout', '30s', '-e', 'TZ=UTC', '-e', 'TOKEN=x']
+    expect(await cli(['run', '-q', ...fake, '--policy', path, ...flags, '--', 'sh', '-c', 'echo $TZ $TOKEN'])).toMatchObject({
+      code: 0,
+      stdout: 'UTC\n',
+      stderr: "glovebox: lowered by policy 'kind': --timeout from 30s to 20s; --env TOKEN left out\n",
     })
   })
 
@@ -93,7 +103,13 @@ describe('GLOVEBOX_POLICY', () => {
     for (const own of [[], ['--policy', 'default'], ['--policy', file('own.json', { ceiling: { limits: { time: '1h' } }, onExceed: 'clamp' })]]) {
       expect(await cli(['run', '-q', ...fake, ...own, '--timeout', '30s', '--', 'true'], { env })).toMatchObject({
         code: 125,
-        stderr: "glovebox: --timeout: 30s is above the 20s that policy 'operator' allows\nhint: glovebox policy show\n",
+        stderr: "glovebox: --timeout: 30s is above the 20s that policy 'operator' allows\nhint: glovebox policy show OWN\n".replace(
+          ' OWN',
+          own
+            .slice(1)
+            .map((name) => ` ${name}`)
+            .join(''),
+        ),
       })
     }
     expect(await cli(['run', '-q', ...fake, '--timeout', '10s', '--', 'echo', 'hi'], { env })).toMatchObject({ code: 0, stdout: 'hi\n' })

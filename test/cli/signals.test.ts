@@ -51,13 +51,22 @@ describe('Ctrl-C', () => {
 describe.each([
   ['SIGTERM', 143],
   ['SIGHUP', 129],
+  ['SIGQUIT', 131],
 ] as const)('%s to the CLI', (signal, code) => {
   test('closes the sandbox, leaves nothing and is quiet', async () => {
-    const child = start(`trap '' TERM HUP INT; setsid sh -c 'sleep 62' ${marker} & echo ready; while :; do sleep 0.05; done`)
+    const child = start(`trap '' TERM HUP INT QUIT; setsid sh -c 'sleep 62' ${marker} & echo ready; while :; do sleep 0.05; done`)
     const result = collect(child)
     await printed(child, 'ready')
     child.kill(signal)
     expect(await result).toMatchObject({ code, stdout: 'ready\n', stderr: '' })
+  })
+
+  test('is told by the one object that --json asked for', async () => {
+    const child = start('while :; do sleep 0.05; done', ['--json'])
+    const result = collect(child)
+    await expect.poll(() => processesWith(marker).length, { timeout: 10_000 }).toBeGreaterThan(1)
+    child.kill(signal)
+    expect(await result).toMatchObject({ code, stdout: `{"error":{"code":"closed","message":"stopped by ${signal}"}}\n`, stderr: '' })
   })
 
   test('is not held up by a reader that does not read', async () => {

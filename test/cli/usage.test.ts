@@ -136,6 +136,21 @@ describe('a wrong command line', () => {
     else expect(result.stderr).toMatch(stderr)
   })
 
+  test.each([
+    ['behind a flag that is none', ['run', '--nope', '--json', '--', 'true'], true],
+    ['behind a flag and its value', ['run', '--memory', '1m', '--nope', '--json', '--', 'true'], true],
+    ['of the program', ['run', '--nope', 'echo', '--json'], false],
+    ['behind --', ['run', '--nope', '--', '--json'], false],
+    ['of another command', ['receipt', 'show', '--nope', '--json'], true],
+  ])('--json %s decides what an error looks like', async (_, args, isJson) => {
+    const { code, stdout, stderr } = await cli(args)
+    expect({ code, json: stdout.startsWith('{"error":{"code":"invalid",'), text: stderr.startsWith('glovebox: ') }).toEqual({
+      code: 125,
+      json: isJson,
+      text: !isJson,
+    })
+  })
+
   test('with --json the error is an object on stdout', async () => {
     const result = await cli(['run', '--json', '--user', 'bob', '--', 'true'])
     expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 125, stderr: '' })

@@ -1,8 +1,9 @@
 import { arch, release, type } from 'node:os'
-import { createPlatform } from '../../compose.js'
-import type { Enforcement, Probe } from '../../contract/driver.js'
+import { policyInForce, probeDrivers } from '../../compose.js'
+import type { Availability, Enforcement, Feature, Obstacle, Probe } from '../../contract/driver.js'
+import { SandboxError } from '../../contract/errors.js'
 import { exitCodes } from '../exit-codes.js'
-import { watchInterrupts } from '../interrupts.js'
+import { untilAborted, watchInterrupts } from '../interrupts.js'
 import { asTyped, type Colors, colorsFor, escapeControls, ownName, printJson } from '../print.js'
 import { writeOut } from '../streams.js'
 import { bytesInWords } from '../words.js'
@@ -16,23 +17,40 @@ interface DoctorOptions {
 /** Shows what each driver can enforce here. Resolves to 0 when one that isolates is available. */
 export async function doctor(options: DoctorOptions): Promise<number> {
   using interrupts = watchInterrupts()
-  await using platform = createPlatform()
-  const drivers = await platform.probe({ signal: interrupts.signal })
-  const ready = isReady(drivers)
+  const obstacles = policyObstacles()
+  const drivers = await Promise.race([probeDrivers(), untilAborted(interrupts.signal)])
+  const ready = obstacles.length === 0 && isReady(drivers)
   const host = { system: `${type()} ${release()} ${arch()}`, node: process.versions.node, uid: process.getuid?.() ?? null }
-  if (options.json) await printJson({ version: options.version, host, ready, drivers })
+  if (options.json) await printJson({ version: options.version, host, ready, ...(obstacles.length > 0 && { obstacles }), drivers })
   else {
     const colors = colorsFor(process.stdout)
     const who = host.uid === 0 ? 'root' : `user ${host.uid}`
     const sections = drivers.map((probe) => describeDriver(probe, colors))
     const head = `${colors.bold(`glovebox ${options.version}`)}  ${host.system}, Node ${host.node}, as ${who}`
-    await writeOut(`${[wrap(head, 2), ...sections, verdict(drivers, colors)].join('\n\n')}\n`)
+    const inTheWay = obstacles.length === 0 ? [] : [describeObstacles(obstacles, colors).join('\n')]
+    await writeOut(`${[wrap(head, 2), ...inTheWay, ...sections, verdict(drivers, { ready, colors })].join('\n\n')}\n`)
   }
   return ready ? exitCodes.ok : exitCodes.failure
 }
 
-function verdict(drivers: readonly Probe[], colors: Colors): string {
-  if (isReady(drivers)) return `${colors.green('✓')} Sandboxes can be made here.  Try: ${ownName()} demo`
+/** A policy that holds for every run here and cannot be read lets none run; what the machine can do is told all the same. */
+function policyObstacles(): readonly Obstacle[] {
+  try {
+    policyInForce(undefined)
+    return []
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error
+    return [{ what: 'GLOVEBOX_POLICY', why: error.message.replace(/^GLOVEBOX_POLICY: /, ''), hint: error.hint ?? 'unset GLOVEBOX_POLICY' }]
+  }
+}
+
+interface Verdict {
+  readonly ready: boolean
+  readonly colors: Colors
+}
+
+function verdict(drivers: readonly Probe[], { ready, colors }: Verdict): string {
+  if (ready) return `${colors.green('✓')} Sandboxes can be made here.  Try: ${ownName()} demo`
   const way = drivers.length === 0 ? `there is no driver for ${type()} yet; Linux is needed` : 'an obstacle above is in the way'
   return `${colors.red('✗')} No sandbox can be made here: ${way}.`
 }
@@ -43,18 +61,19 @@ function isReady(drivers: readonly Probe[]): boolean {
 
 function describeDriver(probe: Probe, colors: Colors): string {
   const title = `${colors.bold(probe.driver)}  tier ${probe.tier}`
-  if (!probe.available) return [`${title}, ${colors.red('not available')}`, ...describeObstacles(probe, colors)].join('\n')
+  if (!probe.available) return [`${title}, ${colors.red('not available')}`, ...describeObstacles(probe.obstacles, colors)].join('\n')
   if (!probe.isolates)
     return `${title}, ${colors.yellow('isolates nothing')}\n${row('use', `for tests only: --driver ${probe.driver} --min-tier ${probe.tier}`)}`
   const limits = Object.entries(probe.limits).map(([name, enforcement]) => row(name, describeEnforcement(name, enforcement, colors), colors))
   const ours = ['time', 'output'].map((name) => row(name, `${colors.green('enforced')} by the engine, as in every driver`, colors))
   const filter = probe.filtersSyscalls ? `${colors.green('filtered')} by seccomp` : colors.yellow('not filtered')
   const facts = Object.entries(probe.facts).map(([name, value]) => row(name, escapeControls(value), colors))
-  return [`${title}, ${colors.green('ready')}`, ...limits, ...ours, row('syscalls', filter, colors), ...describeUsers(probe, colors), ...facts].join('\n')
+  const rows = [...limits, ...ours, row('syscalls', filter, colors), ...describeFeatures(probe, colors), ...describeUsers(probe, colors), ...facts]
+  return [`${title}, ${colors.green('ready')}`, ...rows].join('\n')
 }
 
-function describeObstacles(probe: Probe, colors: Colors): string[] {
-  return probe.obstacles.flatMap(({ what, why, hint }) => [
+function describeObstacles(obstacles: readonly Obstacle[], colors: Colors): string[] {
+  return obstacles.flatMap(({ what, why, hint }) => [
     `  ${colors.red('✗')} ${wrap(escapeControls(`${what}: ${why}`), 4)}`,
     `    ${wrap(`${colors.cyan('hint:')} ${escapeControls(asTyped(hint))}`, 4)}`,
   ])
@@ -62,14 +81,33 @@ function describeObstacles(probe: Probe, colors: Colors): string[] {
 
 function describeEnforcement(name: string, enforcement: Enforcement, colors: Colors): string {
   if (!enforcement.enforced) return `${colors.yellow('not enforced')}: ${escapeControls(enforcement.why)}`
-  const most = enforcement.max === undefined ? '' : `, at most ${name === 'memory' || name === 'disk' ? bytesInWords(enforcement.max) : enforcement.max}`
+  const most =
+    enforcement.max === undefined
+      ? ''
+      : `, at most ${['memory', 'disk', 'fileSize', 'readRate', 'writeRate'].includes(name) ? bytesInWords(enforcement.max) : enforcement.max}`
   return `${colors.green('enforced')} by ${escapeControls(enforcement.by)}${most}`
 }
 
+const featureRows: Readonly<Record<Feature, readonly [label: string, by: string]>> = {
+  commands: ['commands', ' by Landlock'],
+  'mounts-ro': ['mounts ro', ''],
+  'mounts-rw': ['mounts rw', ''],
+  'root-overlay': ['root overlay', ''],
+}
+
+function describeFeatures({ features }: Probe, colors: Colors): string[] {
+  return (Object.keys(featureRows) as Feature[]).map((name) => {
+    const [label, by] = featureRows[name]
+    return row(label, describeAvailability(features[name], { by, colors }), colors)
+  })
+}
+
 function describeUsers(probe: Probe, colors: Colors): string[] {
-  return Object.entries(probe.users).map(([name, user]) =>
-    row(`user ${name}`, user.available ? colors.green('available') : `${colors.yellow('not available')}: ${escapeControls(user.why)}`, colors),
-  )
+  return Object.entries(probe.users).map(([name, user]) => row(`user ${name}`, describeAvailability(user, { by: '', colors }), colors))
+}
+
+function describeAvailability(found: Availability, { by, colors }: { readonly by: string; readonly colors: Colors }): string {
+  return found.available ? `${colors.green('available')}${by}` : `${colors.yellow('not available')}: ${escapeControls(found.why)}`
 }
 
 const labelWidth = 14

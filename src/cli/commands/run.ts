@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createPlatform, loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
+import { SandboxError } from '../../contract/errors.js'
 import type { PlatformProcess, SandboxInfo } from '../../contract/platform.js'
 import type { Ending } from '../../contract/run.js'
+import { PolicyRefusal } from '../../policy/policy-refusal.js'
 import { explainClamped } from '../clamped-line.js'
 import { exitCodeOf, signalExitCode } from '../exit-codes.js'
 import { forwardInput, type Input, openInput } from '../input.js'
 import { type Interrupts, Stopped, untilAborted, watchInterrupts } from '../interrupts.js'
-import { printJson, say } from '../print.js'
+import { inShell, printJson, say } from '../print.js'
 import { openReceiptFile } from '../receipt-file.js'
 import { parseRunFlags, type RunFlags } from '../run-flags.js'
 import { type Captured, type Cursor, captureOutput, ReaderGone, startLine, streamOutput } from '../streams.js'
@@ -14,6 +16,19 @@ import { explainOutcome, explainUnenforced, roundTimes } from '../words.js'
 
 /** A fresh sandbox, one program, gone. Resolves to our exit code when nothing of it is left. */
 export async function run(argv: readonly string[], flags: RunFlags): Promise<number> {
+  try {
+    return await runOnce(argv, flags)
+  } catch (error) {
+    throw error instanceof PolicyRefusal ? shownAs(error, flags.policy) : error
+  }
+}
+
+/** What a run with this policy is held to, the operator's included, is what `policy show` prints of it. */
+function shownAs(error: PolicyRefusal, policy: string | undefined): SandboxError {
+  return new SandboxError(error.code, error.message, { hint: `glovebox policy show${policy === undefined ? '' : ` ${inShell(policy)}`}`, cause: error })
+}
+
+async function runOnce(argv: readonly string[], flags: RunFlags): Promise<number> {
   const own = flags.policy === undefined ? undefined : readPolicy(flags.policy)
   const { spec, request } = parseRunFlags(argv, flags, policyInForce(own))
   using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
