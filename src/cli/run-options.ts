@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { SandboxError } from '../contract/errors.js'
 import { ownName } from './print.js'
 import type { RunFlags } from './run-flags.js'
 
@@ -16,6 +17,14 @@ Exit code: the program's own, or
   128+n  signal n ended it`
 
 const repeated = (value: string, all: readonly string[] = []): readonly string[] => [...all, value]
+
+/** Of two the last would win without a word, and it may be the wider one. */
+const once =
+  (flag: string) =>
+  (value: string, before?: string): string => {
+    if (before !== undefined) throw new SandboxError('invalid', `${flag}: is given twice; a run is held to one`, { hint: 'glovebox run --help' })
+    return value
+  }
 
 export function addRun(program: Command, finish: (code: number) => void): void {
   const command = program
@@ -38,7 +47,7 @@ export function addRun(program: Command, finish: (code: number) => void): void {
     .option('--root <MODE>', 'its root: readonly or overlay (readonly)')
     .option('--mount <SRC[:DST][:ro|rw]>', 'show it a file or folder; may be repeated', repeated)
     .option('--seccomp <FILE>', 'system calls by this Docker profile (ours)')
-    .option('--policy <FILE|PRESET>', 'caps and defaults; or strict, data (default)')
+    .option('--policy <FILE|PRESET>', 'caps and defaults; or strict, data (default)', once('--policy'))
     .option('--driver <NAME>', 'build it with this driver only')
     .option('--min-tier <TIER>', 'accept no weaker boundary (process)')
     .option('--name <NAME>', 'a name for it')

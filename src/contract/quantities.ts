@@ -10,7 +10,9 @@ const durationPattern = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
 function parseBytes(text: string): number {
   const match = bytesPattern.exec(text.trim())
   if (!match) return Number.NaN
-  return Math.round(Number(match[1]) * (byteUnits[(match[2] ?? match[3] ?? '').toLowerCase()] ?? Number.NaN))
+  const factor = byteUnits[(match[2] ?? match[3] ?? '').toLowerCase()] ?? Number.NaN
+  // There is no half of a byte: 1.5 of them is a slip, where 1.1 of a larger unit is meant as nearly as can be.
+  return factor === 1 ? Number(match[1]) : Math.round(Number(match[1]) * factor)
 }
 
 /** '250ms', '30s', '5m', '1h' or a number of milliseconds. NaN when it is none of these. */

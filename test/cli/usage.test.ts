@@ -151,6 +151,14 @@ describe('a wrong command line', () => {
     })
   })
 
+  test.each([
+    [['--policy', 'strict', '--policy', 'default'], '--policy: is given twice; a run is held to one'],
+    [['--output', '1.5'], "--output: expected a whole number of bytes, got '1.5'"],
+    [['--file-size', '1.5b'], "--file-size: expected a whole number of bytes, got '1.5b'"],
+  ])('%j is refused', async (flags, message) => {
+    expect(await cli(['run', ...flags, '--', 'true'])).toMatchObject({ code: 125, stdout: '', stderr: `glovebox: ${message}\nhint: glovebox run --help\n` })
+  })
+
   test('with --json the error is an object on stdout', async () => {
     const result = await cli(['run', '--json', '--user', 'bob', '--', 'true'])
     expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 125, stderr: '' })
