@@ -10,6 +10,7 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,8 +22,8 @@
 
 #define ON_EVERY_64_BIT \
   SYS_mount, SYS_umount2, SYS_pivot_root, SYS_swapon, SYS_swapoff, SYS_acct, SYS_quotactl, SYS_reboot, SYS_ptrace, SYS_process_vm_readv, \
-    SYS_process_vm_writev, SYS_kcmp, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_fanotify_init, SYS_open_by_handle_at, SYS_setns, SYS_add_key, \
-    SYS_request_key, SYS_keyctl, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_kexec_file_load, SYS_settimeofday, \
+    SYS_process_vm_writev, SYS_kcmp, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_fanotify_init, SYS_open_by_handle_at, SYS_setns, SYS_unshare, \
+    SYS_add_key, SYS_request_key, SYS_keyctl, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_kexec_file_load, SYS_settimeofday, \
     SYS_clock_settime, SYS_clock_adjtime, SYS_syslog, SYS_vhangup, SYS_lookup_dcookie
 
 #if defined(__x86_64__)
@@ -30,12 +31,15 @@
 #define COMPAT AUDIT_ARCH_I386
 #define X32_BIT 0x40000000
 #define COMPAT_PRLIMIT 340
+#define COMPAT_SOCKET 359
+#define COMPAT_SOCKETPAIR 360
+#define COMPAT_SOCKETCALL 102
 static const uint32_t NATIVE_DENIED[] = { ON_EVERY_64_BIT, SYS_iopl, SYS_ioperm, SYS_modify_ldt, SINCE_UNIFICATION };
 static const uint32_t COMPAT_DENIED[] = {
   21 /* mount */, 22 /* umount */, 52 /* umount2 */, 217 /* pivot_root */, 87 /* swapon */, 115 /* swapoff */, 51 /* acct */, 131 /* quotactl */,
   88 /* reboot */, 26 /* ptrace */, 347 /* process_vm_readv */, 348 /* process_vm_writev */, 349 /* kcmp */, 357 /* bpf */, 336 /* perf_event_open */,
-  374 /* userfaultfd */, 338 /* fanotify_init */, 342 /* open_by_handle_at */, 346 /* setns */, 286 /* add_key */, 287 /* request_key */, 288 /* keyctl */,
-  128 /* init_module */, 350 /* finit_module */, 129 /* delete_module */, 283 /* kexec_load */, 79 /* settimeofday */, 25 /* stime */,
+  374 /* userfaultfd */, 338 /* fanotify_init */, 342 /* open_by_handle_at */, 346 /* setns */, 310 /* unshare */, 286 /* add_key */, 287 /* request_key */,
+  288 /* keyctl */, 128 /* init_module */, 350 /* finit_module */, 129 /* delete_module */, 283 /* kexec_load */, 79 /* settimeofday */, 25 /* stime */,
   264 /* clock_settime */, 404 /* clock_settime64 */, 343 /* clock_adjtime */, 405 /* clock_adjtime64 */, 103 /* syslog */, 111 /* vhangup */,
   253 /* lookup_dcookie */, 110 /* iopl */, 101 /* ioperm */, 123 /* modify_ldt */, 166 /* vm86 */, 113 /* vm86old */, SINCE_UNIFICATION,
 };
@@ -43,12 +47,15 @@ static const uint32_t COMPAT_DENIED[] = {
 #define NATIVE AUDIT_ARCH_AARCH64
 #define COMPAT AUDIT_ARCH_ARM
 #define COMPAT_PRLIMIT 369
+#define COMPAT_SOCKET 281
+#define COMPAT_SOCKETPAIR 288
+#define COMPAT_SOCKETCALL 0 /* only the old kind of program has it, which no 64-bit kernel runs */
 static const uint32_t NATIVE_DENIED[] = { ON_EVERY_64_BIT, SINCE_UNIFICATION };
 static const uint32_t COMPAT_DENIED[] = {
   21 /* mount */, 52 /* umount2 */, 218 /* pivot_root */, 87 /* swapon */, 115 /* swapoff */, 51 /* acct */, 131 /* quotactl */, 88 /* reboot */,
   26 /* ptrace */, 376 /* process_vm_readv */, 377 /* process_vm_writev */, 378 /* kcmp */, 386 /* bpf */, 364 /* perf_event_open */, 388 /* userfaultfd */,
-  367 /* fanotify_init */, 371 /* open_by_handle_at */, 375 /* setns */, 309 /* add_key */, 310 /* request_key */, 311 /* keyctl */, 128 /* init_module */,
-  379 /* finit_module */, 129 /* delete_module */, 347 /* kexec_load */, 401 /* kexec_file_load */, 79 /* settimeofday */, 262 /* clock_settime */,
+  367 /* fanotify_init */, 371 /* open_by_handle_at */, 375 /* setns */, 337 /* unshare */, 309 /* add_key */, 310 /* request_key */, 311 /* keyctl */,
+  128 /* init_module */, 379 /* finit_module */, 129 /* delete_module */, 347 /* kexec_load */, 401 /* kexec_file_load */, 79 /* settimeofday */, 262 /* clock_settime */,
   404 /* clock_settime64 */, 372 /* clock_adjtime */, 405 /* clock_adjtime64 */, 103 /* syslog */, 111 /* vhangup */, 249 /* lookup_dcookie */,
   SINCE_UNIFICATION,
 };
@@ -56,10 +63,23 @@ static const uint32_t COMPAT_DENIED[] = {
 #error "the warden's filter knows x86_64 and aarch64"
 #endif
 
+enum {
+  COMPAT_CLONE = 120,
+  CLONE3 = 435,
+  /* Every CLONE_NEW* that clone takes: in its lowest byte, where CLONE_NEWTIME would be, is the signal of the end. */
+  NAMESPACES = 0x7e020000,
+  /* What the calls with conditions need, and what stands around the tables. */
+  MOST_BESIDE_TABLES = 96,
+};
+
+/* What programs in a cell have use for. The others reach past its network namespace, or are parts of the kernel that are rarely walked. */
+static const uint32_t FAMILIES[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
+
+enum { COUNT_FAMILIES = sizeof FAMILIES / sizeof *FAMILIES };
 enum { COUNT_NATIVE = sizeof NATIVE_DENIED / sizeof *NATIVE_DENIED, COUNT_COMPAT = sizeof COMPAT_DENIED / sizeof *COMPAT_DENIED };
 
 struct assembly {
-  struct sock_filter code[2 * (COUNT_NATIVE + COUNT_COMPAT) + 32];
+  struct sock_filter code[2 * (COUNT_NATIVE + COUNT_COMPAT) + MOST_BESIDE_TABLES];
   unsigned short length;
 };
 
@@ -67,6 +87,8 @@ struct table {
   const uint32_t *numbers;
   size_t count;
   uint32_t prlimit; /* 0: not looked at */
+  uint32_t clone, socket, socketpair;
+  uint32_t socketcall; /* 0: there is none */
 };
 
 static void emit(struct assembly *assembly, struct sock_filter instruction)
@@ -94,6 +116,33 @@ static void emit_prlimit(struct assembly *assembly, uint32_t number)
   emit_return(assembly, SECCOMP_RET_ALLOW);
 }
 
+/* The flags are the first argument on every machine that we know. */
+static void emit_clone(struct assembly *assembly, uint32_t number)
+{
+  emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 4));
+  emit(assembly, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])));
+  emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NAMESPACES, 0, 1));
+  emit_return(assembly, SECCOMP_RET_ERRNO | EPERM);
+  emit_return(assembly, SECCOMP_RET_ALLOW);
+}
+
+static void emit_family(struct assembly *assembly, uint32_t number)
+{
+  emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, COUNT_FAMILIES + 3));
+  emit(assembly, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])));
+  for (uint8_t i = 0; i < COUNT_FAMILIES; i++)
+    emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FAMILIES[i], (uint8_t)(COUNT_FAMILIES - i), 0));
+  emit_return(assembly, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+  emit_return(assembly, SECCOMP_RET_ALLOW);
+}
+
+/* As if the kernel had no such call: what it is asked for stands behind a pointer, and libraries then use calls that can be looked into. */
+static void emit_missing(struct assembly *assembly, uint32_t number)
+{
+  emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1));
+  emit_return(assembly, SECCOMP_RET_ERRNO | ENOSYS);
+}
+
 static void emit_table(struct assembly *assembly, const struct table *table)
 {
   emit(assembly, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
@@ -102,6 +151,11 @@ static void emit_table(struct assembly *assembly, const struct table *table)
   emit_return(assembly, SECCOMP_RET_ERRNO | ENOSYS);
 #endif
   if (table->prlimit) emit_prlimit(assembly, table->prlimit);
+  emit_clone(assembly, table->clone);
+  emit_family(assembly, table->socket);
+  emit_family(assembly, table->socketpair);
+  emit_missing(assembly, CLONE3);
+  if (table->socketcall) emit_missing(assembly, table->socketcall);
   for (size_t i = 0; i < table->count; i++) {
     emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, table->numbers[i], 0, 1));
     emit_return(assembly, SECCOMP_RET_ERRNO | EPERM);
@@ -111,8 +165,23 @@ static void emit_table(struct assembly *assembly, const struct table *table)
 
 int self_filter_load(bool guests_share_id)
 {
-  const struct table native = { NATIVE_DENIED, COUNT_NATIVE, guests_share_id ? SYS_prlimit64 : 0 };
-  const struct table compat = { COMPAT_DENIED, COUNT_COMPAT, guests_share_id ? COMPAT_PRLIMIT : 0 };
+  const struct table native = {
+    .numbers = NATIVE_DENIED,
+    .count = COUNT_NATIVE,
+    .prlimit = guests_share_id ? SYS_prlimit64 : 0,
+    .clone = SYS_clone,
+    .socket = SYS_socket,
+    .socketpair = SYS_socketpair,
+  };
+  const struct table compat = {
+    .numbers = COMPAT_DENIED,
+    .count = COUNT_COMPAT,
+    .prlimit = guests_share_id ? COMPAT_PRLIMIT : 0,
+    .clone = COMPAT_CLONE,
+    .socket = COMPAT_SOCKET,
+    .socketpair = COMPAT_SOCKETPAIR,
+    .socketcall = COMPAT_SOCKETCALL,
+  };
   struct assembly assembly = { .length = 0 };
   emit(&assembly, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));
   emit(&assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0));

@@ -14,6 +14,10 @@ const numbers = {
   ioctl: [16, 29],
   socket: [41, 198],
   socketpair: [53, 199],
+  sendto: [44, 206],
+  sendmsg: [46, 211],
+  setsockopt: [54, 208],
+  sendmmsg: [307, 269],
   clone: [56, 220],
   personality: [135, 92],
   mknodat: [259, 33],
@@ -84,7 +88,7 @@ describe('the default filter', () => {
     for (const plain of [17, 0x1200011, 0x3d0f00, 0x4111]) expect([ask('clone', plain), ask('clone', BigInt(plain) | high)]).toEqual(['allow', 'allow'])
   })
 
-  it('opens AF_UNIX, TCP, UDP, ping and NETLINK_ROUTE sockets only', () => {
+  it('opens AF_UNIX, TCP, UDP and ping sockets only', () => {
     const opened: string[] = []
     for (let family = 0; family < 64; family++) {
       for (let type = 0; type < 16; type++) {
@@ -94,18 +98,41 @@ describe('the default filter', () => {
       }
     }
     const ip = ['1,0', '1,6', '2,0', '2,17']
-    const netlink = Array.from({ length: 16 }, (_, type) => `16,${type},0`)
-    expect(opened.toSorted()).toEqual([...ip.map((rest) => `2,${rest}`), '2,2,1', ...ip.map((rest) => `10,${rest}`), '10,2,58', ...netlink].toSorted())
+    expect(opened.toSorted()).toEqual([...ip.map((rest) => `2,${rest}`), '2,2,1', ...ip.map((rest) => `10,${rest}`), '10,2,58'].toSorted())
     expect(ask('socket', 2n | high, 1n | 0x80800n | high, high)).toBe('allow')
   })
 
   it('answers EAFNOSUPPORT to other families also when the upper half of the register is set', () => {
-    for (const family of [0, 3, 9, 11, 15, 17, 21, 29, 31, 38, 40, 43, 44, 45]) {
+    for (const family of [0, 3, 9, 11, 15, 16, 17, 21, 29, 31, 38, 40, 43, 44, 45]) {
       expect([ask('socket', family, 1, 0), ask('socket', BigInt(family) | high, 1, 0), ask('socketpair', family, 1, 0)]).toEqual(Array(3).fill('errno:97'))
     }
     expect([ask('socketpair', 1, 1, 0), ask('socketpair', 2, 1, 0)]).toEqual(['allow', 'errno:97'])
     expect([ask('socket', 2, 3, 1), ask('socket', 10, 3, 58)]).toEqual(['errno:1', 'errno:1'])
-    expect([ask('socket', 2, 1, 132), ask('socket', 2, 1, 262), ask('socket', 16, 3, 9)]).toEqual(Array(3).fill('errno:93'))
+    expect([ask('socket', 2, 1, 132), ask('socket', 2, 1, 262)]).toEqual(['errno:93', 'errno:93'])
+    for (let protocol = 0; protocol < 32; protocol++) expect(ask('socket', 16, 3, protocol)).toBe('errno:97')
+  })
+
+  it('refuses MSG_MORE among any other flags, and nothing else that is sent', () => {
+    const sent = (flags: bigint) => [ask('sendto', 3, 0, 0, flags), ask('sendmsg', 3, 0, flags), ask('sendmmsg', 3, 0, 0, flags)]
+    for (let bit = 0n; bit < 64n; bit++) {
+      expect(sent(1n << bit), `bit ${bit}`).toEqual(Array(3).fill(bit === 15n ? 'errno:95' : 'allow'))
+      expect(sent(0x8000n | (1n << bit)), `bit ${bit}`).toEqual(Array(3).fill('errno:95'))
+    }
+    expect([sent(0n), sent(0xffff7fffn | high)]).toEqual([Array(3).fill('allow'), Array(3).fill('allow')])
+  })
+
+  it('refuses UDP_CORK at both levels that know it, and no other option', () => {
+    const refused: string[] = []
+    for (let level = 0; level < 512; level++) {
+      for (let option = 0; option < 256; option++) if (ask('setsockopt', 3, level, option) !== 'allow') refused.push(`${level},${option}`)
+    }
+    expect(refused).toEqual(['17,1', '136,1'])
+    for (const level of [17n, 136n]) {
+      expect([ask('setsockopt', 3, level | high, 1n | high), ask('setsockopt', 3, level, 1)]).toEqual(['errno:95', 'errno:95'])
+      for (let bit = 0n; bit < 32n; bit++) {
+        expect([ask('setsockopt', 3, level ^ (1n << bit), 1), ask('setsockopt', 3, level, 1n ^ (1n << bit))], `bit ${bit}`).toEqual(['allow', 'allow'])
+      }
+    }
   })
 
   it('refuses READ_IMPLIES_EXEC and other execution domains', () => {

@@ -50,6 +50,53 @@ for _ in range(900):
     except OSError: break
 print('held')`
 
+/** Answers of the kernel that nobody reads. Option 55 tells what waits in a socket; 900 MB are enough to be seen. */
+const netlink = `import os, socket, struct
+held, kept = 0, []
+try:
+    while held < 900_000_000 and len(kept) < 3000:
+        s = socket.socket(16, socket.SOCK_RAW, 0); kept.append(s); s.setblocking(False)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        before = -1
+        while (now := struct.unpack_from('I', s.getsockopt(socket.SOL_SOCKET, 55, 64))[0]) > before:
+            before = now
+            for _ in range(32): s.send(struct.pack('IHHIIBxHiII', 32, 18, 1, 0, 0, 0, 0, 1, 0, 0))
+        held += before
+except OSError: pass
+print(held)`
+
+/** Datagrams that are never finished, begun in each way that there is. */
+const corked = `import socket
+held, kept, ways = 0, [], [lambda s: s.sendto(b'x' * 60000, 0x8000, ('127.0.0.1', 9))]
+ways.append(lambda s: s.sendmsg([b'x' * 60000], [], 0x8000, ('127.0.0.1', 9)))
+for level in (17, 136): ways.append(lambda s, level=level: (s.setsockopt(level, 1, 1), s.sendto(b'x' * 60000, ('127.0.0.1', 9))))
+for way in ways:
+    try:
+        for _ in range(900):
+            s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); kept.append(s)
+            way(s); held += 60000
+    except OSError: pass
+print(held)`
+
+function unboundedCase(id: string, name: string, code: string): Case {
+  return {
+    id,
+    name,
+    needs: [...needs, 'filters-syscalls'],
+    run: (subject) =>
+      withstand(subject, {
+        spec: { limits: { memory: limitBytes, disk: '2m' } },
+        command: python(code),
+        judge: (result) => {
+          if (result.outcome.kind === 'out-of-memory') return 'killed for want of memory'
+          const held = Number(ensureExited(result))
+          ensure(held <= limitBytes, 'no more than the limit may be held', `${held} bytes`)
+          return `held ${held} bytes`
+        },
+      }),
+  }
+}
+
 export const memoryAttackCases: readonly Case[] = [
   {
     id: 'attacks/memory-children',
@@ -114,6 +161,8 @@ export const memoryAttackCases: readonly Case[] = [
         },
       }),
   },
+  unboundedCase('attacks/memory-netlink', 'answers of the kernel that wait in sockets are within the memory limit, or there are no such sockets', netlink),
+  unboundedCase('attacks/memory-corked-datagrams', 'datagrams that are begun and never sent are within the memory limit, or cannot be begun', corked),
   {
     id: 'attacks/memory-suicide',
     name: 'a program that kills itself with SIGKILL is signaled, not out of memory',

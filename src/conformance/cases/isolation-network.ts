@@ -31,14 +31,17 @@ const interfaces: Attack = {
   name: 'there is no interface but loopback, and no route to anywhere',
   tries: {
     interfaces:
-      "found([n for _, n in socket.if_nameindex() if n not in ('lo', 'tunl0', 'sit0', 'gre0', 'erspan0', 'gretap0', 'ip6tnl0', 'ip6_vti0', 'ip_vti0', 'ip6gre0')])",
+      "found([n for n in (l.split(':')[0].strip() for l in read('/proc/net/dev').decode().splitlines()[2:]) if n not in ('lo', 'tunl0', 'sit0', 'gre0', 'erspan0', 'gretap0', 'ip6tnl0', 'ip6_vti0', 'ip_vti0', 'ip6gre0')])",
     routes: "found(read('/proc/net/route').splitlines()[1:])",
     'a public address': "(lambda s: (s.connect(('192.0.2.1', 53)), s.getsockname()))(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))",
     'the metadata address': "(lambda s: (s.connect(('169.254.169.254', 80)), s.getsockname()))(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))",
     'a packet socket': 'socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 3)',
     'a raw socket': 'socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)',
   },
-  controls: { 'its own loopback': "(lambda s: (s.connect(('127.0.0.1', 53)), s.getsockname()))(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))" },
+  controls: {
+    'its own loopback': "(lambda s: (s.connect(('127.0.0.1', 53)), s.getsockname()))(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))",
+    'its own interface': "found(b'lo:' in read('/proc/net/dev'))",
+  },
 }
 
 function watched(attack: Attack): Case {

@@ -103,10 +103,31 @@ describe('where a profile allows everything', () => {
   })
 
   test('calls that the default profile refuses are answered otherwise, so the profile is what refuses them', async () => {
-    const known = { chroot: 161, unshare: 272, io_setup: 206, mbind: 237, clone3: 435, remap_file_pages: 216, name_to_handle_at: 303, adjtimex: 159 }
+    const known = { chroot: 161, io_setup: 206, mbind: 237, remap_file_pages: 216, name_to_handle_at: 303, adjtimex: 159 }
     const lines = Object.values(known).map((number) => `native ${number}`)
     expect((await attempt(lines, {})).filter((answer) => answer === 'errno:1' || answer === 'errno:38')).toHaveLength(lines.length)
     expect(await attempt(lines, { seccomp })).not.toEqual(expect.arrayContaining(['errno:1']))
+  })
+
+  test.each(users)('%s makes no namespace and opens no odd socket all the same, because the filter of the warden holds below every profile', async (user) => {
+    const namespaces = [0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000]
+    const answers: readonly (readonly [line: string, answer: string])[] = [
+      ...[0x80, ...namespaces].map((flag) => [`native 272 ${flag}`, 'errno:1'] as const),
+      ...namespaces.map((flag) => [`native 56 ${0xdeadbeef00000000n | BigInt(flag | 17)}`, 'errno:1'] as const),
+      ['native 308 0 0', 'errno:1'],
+      ['native 435', 'errno:38'],
+      ...[3, 15, 17, 21, 29, 30, 31, 38, 40, 43, 44].map((family) => [`native 41 ${family} 1 0`, 'errno:97'] as const),
+      ['native 53 40 1 0', 'errno:97'],
+      ['native 56 17', 'ok'],
+      ['native 41 1 1 0', 'ok'],
+      ['native 41 10 2 0', 'ok'],
+      ['native 41 16 3 0', 'ok'],
+    ]
+    const found = await attempt(
+      answers.map(([line]) => line),
+      { user, seccomp },
+    )
+    expect(answers.map(([line], index) => [line, found[index]])).toEqual(answers)
   })
 
   test('the other entries are closed all the same', async () => {
@@ -128,12 +149,16 @@ describe('calls that are judged by their arguments', () => {
     [16, [0, 0x5412], 'errno:1'],
     [16, [0, 0x5412n | high], 'errno:1'],
     [16, [0, 0x541cn | (1n << 32n)], 'errno:1'],
-    ...[0, 9, 17, 21, 29, 31, 38, 40, 44, 45].map((family): [number, number[], string] => [41, [family, 2, 0], 'errno:97']),
+    ...[0, 9, 16, 17, 21, 29, 31, 38, 40, 44, 45].map((family): [number, number[], string] => [41, [family, 2, 0], 'errno:97']),
     [41, [40n | high, 1n, 0n], 'errno:97'],
     [41, [2, 3, 1], 'errno:1'],
     [41, [10, 3, 58], 'errno:1'],
     [41, [2, 1, 132], 'errno:93'],
-    [41, [16, 3, 9], 'errno:93'],
+    [41, [16, 3, 9], 'errno:97'],
+    ...[17, 136].map((level): [number, (number | bigint)[], string] => [54, [-1, BigInt(level) | high, 1], 'errno:95']),
+    [44, [-1, 0, 0, 0x8000], 'errno:95'],
+    [46, [-1, 0, 0x8040n | high], 'errno:95'],
+    [307, [-1, 0, 0, 0x8000], 'errno:95'],
     [53, [2, 1, 0], 'errno:97'],
     [135, [0x400000], 'errno:38'],
     [135, [0x100000], 'errno:38'],
@@ -147,10 +172,11 @@ describe('calls that are judged by their arguments', () => {
     [41, [2, 1, 0], 'ok'],
     [41, [2, 2, 17], 'ok'],
     [41, [10, 1, 6], 'ok'],
-    [41, [16, 3, 0], 'ok'],
     [135, [0xffffffff], 'ok'],
     [135, [0x40000], 'ok'],
-    // Not a terminal, and no name: the kernel's own words.
+    // No descriptor, not a terminal, and no name: the kernel's own words.
+    [54, [-1, 6, 1], 'errno:9'],
+    [44, [-1, 0, 0, 0x4000], 'errno:9'],
     [16, [0, 0x5413], 'errno:25'],
     [133, [0, 0o10644], 'errno:14'],
   ]
