@@ -65,6 +65,8 @@ static const char *release(struct run *run)
   if (run->phase != RUN_GATED) return "RELEASE for a run that is not at its gate";
   run->phase = RUN_RELEASED;
   send(run->link, "", 1, MSG_NOSIGNAL);
+  /* Others of its id may have stopped it. Its number is its own: see below. */
+  kill(run->program, SIGCONT);
   return NULL;
 }
 

@@ -24,6 +24,11 @@ export interface StartOptions {
    * rejects the program is killed, and `start` rejects with the same error once nothing of it is left. Not called when the program fails before.
    */
   readonly atGate?: (pid: number) => Promise<void>
+  /**
+   * When it aborts before the answer, the run is killed. `start` resolves as ever, once nothing of it is left: by then the warden has told whether
+   * the program ran, or how it ended before.
+   */
+  readonly giveUp?: AbortSignal
 }
 
 export interface ConnectOptions {
@@ -61,6 +66,26 @@ export async function connectWarden(channel: CellChannel, options: ConnectOption
   }
 }
 
+/** How long the news of a death at the gate may take. */
+const newsMs = 250
+
+/** What another guest or the kernel killed at its gate looks like nothing that was demanded. It never ran, and how it ended is on its way. */
+async function endsByItself(run: Run): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const patience = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, newsMs, false)
+  })
+  const ended = run.started.then(
+    () => true,
+    () => false,
+  )
+  try {
+    return await Promise.race([ended, patience])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 async function passGate(run: Run, atGate: (pid: number) => Promise<void>): Promise<void> {
   const pid = await run.gated
   if (pid === undefined) return
@@ -68,11 +93,27 @@ async function passGate(run: Run, atGate: (pid: number) => Promise<void>): Promi
     // Before its release a run is answered only when it, or the channel, is over.
     await Promise.race([atGate(pid), run.started])
   } catch (error) {
+    if (run.isDoomed || (await endsByItself(run))) return
     // A channel that is over has taken the run along.
     await run.kill().catch(() => {})
     throw error
   }
   run.release()
+}
+
+async function answerOf(run: Run, { atGate, giveUp }: StartOptions): Promise<StartResult> {
+  // Whoever waits for the run is told when the channel is over.
+  const kill = (): void => void run.kill().catch(() => {})
+  giveUp?.addEventListener('abort', kill, { once: true })
+  if (giveUp?.aborted) kill()
+  try {
+    if (atGate) await passGate(run, atGate)
+    const result = await run.started
+    if (run.isDoomed) await run.kill()
+    return result
+  } finally {
+    giveUp?.removeEventListener('abort', kill)
+  }
 }
 
 class Connection implements Warden {
@@ -111,17 +152,17 @@ class Connection implements Warden {
     this.#outbox.send(encodeHeader(name, payload.length, {}), payload)
   }
 
-  async start(request: StartRequest, { atGate }: StartOptions = {}): Promise<StartResult> {
-    const payload = encodeStart({ ...request, gate: atGate !== undefined })
+  async start(request: StartRequest, options: StartOptions = {}): Promise<StartResult> {
+    const isGated = options.atGate !== undefined
+    const payload = encodeStart({ ...request, gate: isGated })
     this.#hold()
     try {
       if (this.#outbox.isFull) await this.#outbox.whenWritable()
       if (this.#outbox.failure) throw this.#outbox.failure
       this.#lastRun += 1
-      const run = new Run({ id: this.#lastRun, isFed: request.stdin, isGated: atGate !== undefined, link: this.#link })
+      const run = new Run({ id: this.#lastRun, isFed: request.stdin, isGated, link: this.#link })
       this.#outbox.send(encodeHeader('start', payload.length, { run: run.id }), payload)
-      if (atGate) await passGate(run, atGate)
-      return await run.started
+      return await answerOf(run, options)
     } finally {
       this.#release()
     }

@@ -103,9 +103,14 @@ export class Run implements WardenProcess {
     return this.#exited.promise
   }
 
-  /** Quiet when the run is over already. */
+  /** Whether it is to be killed, or was. */
+  get isDoomed(): boolean {
+    return this.#gone !== undefined
+  }
+
+  /** Quiet when the run is over already, or is to be. */
   release(): void {
-    if (this.#state !== 'gated') return
+    if (this.#state !== 'gated' || this.isDoomed) return
     this.#state = 'released'
     this.#link.outbox.send(encodeFrame('release', { run: this.id }))
   }

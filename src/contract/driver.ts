@@ -140,6 +140,8 @@ export interface CellRun {
   /** What START names, so that the program enters it; undefined where there is none. */
   readonly group: string | undefined
   usage(): RunCounts
+  /** Whether processes of it are left, as far as that can be told. */
+  isPopulated(): boolean
   /** The limit is lifted no sooner than the last of its processes has ended. Idempotent. */
   close(): Promise<void>
 }

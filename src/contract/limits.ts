@@ -34,7 +34,7 @@ export const limitsSchema = z.strictObject({
   readRate: bytesSchema({ min: 4096, max: 2 ** 44, example: '10m' }).optional(),
   /** Bytes per second to block devices. */
   writeRate: bytesSchema({ min: 4096, max: 2 ** 44, example: '10m' }).optional(),
-  /** What one captured run may print, stdout and stderr together. */
+  /** What one run may print, stdout and stderr together. Stated or capped, it holds every run; the default only those that are captured. Background processes have none. */
   output: bytesSchema({ min: 0, max: 2 ** 30, example: '10m' }).optional(),
 })
 

@@ -26,7 +26,10 @@ export const runRequestSchema = z.strictObject({
   timeout: durationSchema({ min: 1, max: 7 * 86_400_000, example: '60s' }).optional(),
   /** May lower the sandbox's limits for this run, never raise them. */
   limits: runLimitsSchema.default({}),
-  /** Set for a captured run: stdout and stderr together are kept up to this many bytes. A streamed run has back-pressure instead. */
+  /**
+   * Set for a captured run: stdout and stderr together are kept up to this many bytes. A streamed run has back-pressure instead, and is killed at
+   * `limits.output` when its sandbox states that or a policy caps it.
+   */
   output: z
     .strictObject({ limit: bytesSchema({ min: 0, max: 2 ** 30, example: '10m' }).optional(), onLimit: z.enum(onOutputLimit).default('kill') })
     .optional(),
@@ -53,7 +56,7 @@ export interface Usage {
   readonly cpuUserMs: number
   readonly cpuSystemMs: number
   readonly memoryPeakBytes: number
-  /** Processes and threads at once. */
+  /** Processes and threads at once. Where forks were refused by the sandbox's own limit it may be one too high: the kernel notes the try. */
   readonly processesPeak: number | null
   /** From and to storage; what stays in memory is not counted. */
   readonly readBytes: number

@@ -12,6 +12,7 @@ import { buildReceipt, type ProgramLook, type ReceiptFacts } from '../receipt/in
 import { Deadline } from './deadline.js'
 import type { Inspector } from './inspector.js'
 import { Ledger } from './ledger.js'
+import { Leftovers } from './leftovers.js'
 import { brokenCell, type OpenCell } from './open-cell.js'
 import { startProgram } from './program-starter.js'
 
@@ -35,6 +36,7 @@ export class LiveSandbox {
   readonly #making: SandboxMaking
   readonly #expiry: Deadline
   readonly #ledger = new Ledger()
+  readonly #leftovers = new Leftovers()
   #info: SandboxInfo
   #openRuns = 0
   /** Changes of limits follow each other: each starts from what the one before left. */
@@ -125,6 +127,8 @@ export class LiveSandbox {
       probe,
       inspector,
       ledger: this.#ledger,
+      leftovers: this.#leftovers,
+      answerMs: this.#making.bounds.answerMs,
       processors: machine.processors,
       limits: () => this.info.spec.limits,
       checkOpen: () => this.#checkOpen(),
@@ -212,6 +216,7 @@ export class LiveSandbox {
   async #clear(): Promise<void> {
     const { open } = this.#making
     this.#expiry.cancel()
+    this.#leftovers.end()
     open.warden.close()
     await open.cell.close()
     void this.#over?.then((why) => this.#making.onGone(why))

@@ -7,8 +7,14 @@ export interface ProcessorDeadlineOptions {
   readonly processors: number
   /** What was used so far; undefined when it cannot be told any more. */
   readonly usedMs: () => number | undefined
+  /** What was used when this is made; nothing when not given. */
+  readonly alreadyMs?: number
+  /** The shortest pause between two looks. */
+  readonly pauseMs?: number
   /** Called once, when all is used. */
   readonly onReached: () => void
+  /** Called once, when there is nothing more to look at. */
+  readonly onOver?: () => void
 }
 
 /** Calls back once a run has used its processor time. Looks only when that could have come about, and never keeps the process alive. */
@@ -19,7 +25,7 @@ export class ProcessorDeadline {
 
   constructor(options: ProcessorDeadlineOptions) {
     this.#options = options
-    this.#sleep(options.limitMs)
+    this.#sleep(options.limitMs - (options.alreadyMs ?? 0))
   }
 
   cancel(): void {
@@ -28,17 +34,20 @@ export class ProcessorDeadline {
   }
 
   #sleep(leftMs: number): void {
-    const { processors } = this.#options
-    this.#timer = setTimeout(() => this.#look(), Math.min(Math.max(leftMs / processors, leastSleepMs), 2 ** 31 - 1))
+    const { processors, pauseMs = leastSleepMs } = this.#options
+    this.#timer = setTimeout(() => this.#look(), Math.min(Math.max(leftMs / processors, pauseMs), 2 ** 31 - 1))
     this.#timer.unref()
   }
 
   #look(): void {
     if (this.#isOver) return
-    const { limitMs, usedMs, onReached } = this.#options
+    const { limitMs, usedMs, onReached, onOver } = this.#options
     const used = usedMs()
-    if (used === undefined) return
-    if (used < limitMs) this.#sleep(limitMs - used)
-    else onReached()
+    if (used !== undefined && used < limitMs) {
+      this.#sleep(limitMs - used)
+      return
+    }
+    onOver?.()
+    if (used !== undefined) onReached()
   }
 }

@@ -3,19 +3,23 @@ import type { CellRun, GuestUser, Probe, TemplateRoot } from '../contract/driver
 import { SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
 import type { PlatformProcess } from '../contract/platform.js'
+import type { Ending, LimitHits } from '../contract/run.js'
 import { lackingLimits } from '../policy/choose.js'
 import type { RunPlan } from '../policy/run.js'
 import { hashOf } from '../receipt/index.js'
 import type { Inspector } from './inspector.js'
 import type { Ledger, LedgerEntry } from './ledger.js'
 import type { OpenCell } from './open-cell.js'
+import type { Stop } from './outcome.js'
 import { RunningProgram, type RunSurroundings } from './running-program.js'
-import { notStarted, startError } from './start-failure.js'
+import { killedEarly, notStarted, startError, type StartFailure } from './start-failure.js'
+import { StartPatience } from './start-patience.js'
 import { startRequest } from './start-request.js'
 import { UnstartedProgram } from './unstarted-program.js'
+import { hitsOf } from './usage.js'
 
 /** What programs are started with, and in. */
-export interface ProgramSurroundings extends Pick<RunSurroundings, 'failure' | 'watchAnswer'> {
+export interface ProgramSurroundings extends Pick<RunSurroundings, 'failure' | 'watchAnswer' | 'leftovers'> {
   readonly open: OpenCell
   readonly root: TemplateRoot
   readonly probe: Probe
@@ -24,6 +28,8 @@ export interface ProgramSurroundings extends Pick<RunSurroundings, 'failure' | '
   readonly inspector: Inspector | undefined
   /** Of the machine. */
   readonly processors: number
+  /** How long a start may take. */
+  readonly answerMs: number
   /** Those of the sandbox that hold now. */
   limits(): Limits
   /** Rejects when the sandbox is over. */
@@ -86,13 +92,13 @@ interface Launch extends ProgramOrder {
 async function launch({ plan, user, signal, run, request, entry }: Launch, surroundings: ProgramSurroundings): Promise<PlatformProcess> {
   const { ledger, probe } = surroundings
   const startedAt = performance.now()
-  const result = await startAtGate({ user, request, entry }, surroundings)
+  const { answerMs, watchAnswer, leftovers } = surroundings
+  const patience = new StartPatience({ timeMs: plan.timeMs, answerMs, signal, watchAnswer })
+  const result = await startAtGate({ user, request, entry, giveUp: patience.giveUp }, surroundings).finally(() => patience.end())
+  const { stop } = patience
   if (!result.started) {
-    if (result.stage !== 'exec') throw startError(result, request.cwd)
-    const program = new UnstartedProgram(
-      notStarted(result, { program: request.argv[0] ?? '', isShell: typeof plan.command === 'string', isListed: surroundings.open.isListed }),
-      performance.now() - startedAt,
-    )
+    if (result.exit) signal?.throwIfAborted()
+    const program = new UnstartedProgram({ ...unstarted({ plan, run, request, result, stop }, surroundings), wallMs: performance.now() - startedAt })
     ledger.finish(entry, await program.ended)
     run.close().catch(() => undefined)
     return program
@@ -100,14 +106,15 @@ async function launch({ plan, user, signal, run, request, entry }: Launch, surro
   const { cpus } = surroundings.limits()
   const processors = probe.limits.cpus.enforced ? Math.min(cpus, surroundings.processors) : surroundings.processors
   const memoryBytes = (): number | undefined => (probe.limits.memory.enforced ? surroundings.limits().memoryBytes : undefined)
-  const { failure, watchAnswer } = surroundings
+  const { failure } = surroundings
   const program = new RunningProgram({
     program: result.process,
     plan,
     run,
-    surroundings: { processors, memoryBytes, failure, watchAnswer },
+    surroundings: { processors, memoryBytes, failure, watchAnswer, leftovers },
     startedAt,
     signal,
+    stop,
     onEnded: (ending) => ledger.finish(entry, ending),
   })
   entry.soFar = () => ({ wallMs: performance.now() - startedAt, outputBytes: program.output.printedBytes })
@@ -116,9 +123,26 @@ async function launch({ plan, user, signal, run, request, entry }: Launch, surro
   return program
 }
 
-async function startAtGate({ user, request, entry }: Pick<Launch, 'user' | 'request' | 'entry'>, surroundings: ProgramSurroundings): Promise<StartResult> {
-  const { open, inspector, failure, condemn, watchAnswer } = surroundings
-  const watch = watchAnswer('start a program')
+interface Unstarted extends Pick<Launch, 'plan' | 'run' | 'request'> {
+  readonly result: StartFailure
+  readonly stop: Stop | undefined
+}
+
+/** How a program ended that never ran. Throws what is no fault of a program's. */
+function unstarted({ plan, run, request, result, stop }: Unstarted, { open }: ProgramSurroundings): Pick<Ending, 'outcome'> & { hits?: LimitHits } {
+  const { exit } = result
+  if (exit) {
+    const counts = run.usage()
+    return { outcome: killedEarly({ result, exit, stop, memoryKills: counts.hits.memory, memoryBytes: plan.limits.memoryBytes }), hits: hitsOf(counts) }
+  }
+  if (result.stage !== 'exec') throw startError(result, request.cwd)
+  return { outcome: notStarted(result, { program: request.argv[0] ?? '', isShell: typeof plan.command === 'string', isListed: open.isListed }) }
+}
+
+type GatedStart = Pick<Launch, 'user' | 'request' | 'entry'> & { readonly giveUp: AbortSignal }
+
+async function startAtGate({ user, request, entry, giveUp }: GatedStart, surroundings: ProgramSurroundings): Promise<StartResult> {
+  const { open, inspector, failure, condemn } = surroundings
   const { number, environment, posture } = entry
   const depth = posture === 'none' ? undefined : posture
   const atGate =
@@ -126,12 +150,10 @@ async function startAtGate({ user, request, entry }: Pick<Launch, 'user' | 'requ
     depth &&
     ((pid: number): Promise<void> => inspector.inspectProgram({ pid, user, request, depth, run: { number, user: user.name, environment } }))
   try {
-    return await open.warden.start(request, atGate ? { atGate } : {})
+    return await open.warden.start(request, { giveUp, ...(atGate && { atGate }) })
   } catch (error) {
     if (error instanceof SandboxError && error.code === 'invalid') throw error
     if (error instanceof SandboxError && error.code === 'not-enforced') throw await condemn(error)
     throw await failure(error)
-  } finally {
-    watch.cancel()
   }
 }

@@ -6,6 +6,7 @@ import type { Ending, SignalName } from '../contract/run.js'
 import { printable } from '../policy/refusal.js'
 import type { RunPlan } from '../policy/run.js'
 import { Deadline } from './deadline.js'
+import type { Leftovers } from './leftovers.js'
 import { MeteredOutput } from './metered-output.js'
 import { outcomeOf, type Stop } from './outcome.js'
 import { ProcessorDeadline } from './processor-deadline.js'
@@ -22,6 +23,8 @@ export interface RunSurroundings {
   failure(cause: unknown): Promise<unknown>
   /** Until it is cancelled, the warden has a time to answer in. */
   watchAnswer(act: string): Deadline
+  /** Holds what the run leaves behind to its processor time. */
+  readonly leftovers: Leftovers
 }
 
 export interface RunStart {
@@ -32,6 +35,8 @@ export interface RunStart {
   readonly surroundings: RunSurroundings
   readonly startedAt: number
   readonly signal: AbortSignal | undefined
+  /** Why it was killed already, while it started. */
+  readonly stop: Stop | undefined
   /** Called before the end is told to anyone, also when it is told as an abort. */
   onEnded(ending: Ending): void
 }
@@ -68,6 +73,7 @@ export class RunningProgram implements PlatformProcess {
     })
     this.#deadlines = this.#setDeadlines()
     signal?.addEventListener('abort', this.#onAbort, { once: true })
+    if (start.stop) void this.#stopWith(start.stop)
     if (signal?.aborted) this.#abort()
     this.ended = this.#finish()
     this.ended.catch(() => undefined)
@@ -104,12 +110,12 @@ export class RunningProgram implements PlatformProcess {
   }
 
   #setDeadlines(): { cancel(): void }[] {
-    const { plan, surroundings } = this.#start
+    const { plan, surroundings, startedAt } = this.#start
     const { timeMs } = plan
     const { cpuTimeMs } = plan.limits
     const stop = (by: 'wall' | 'cpu', limitMs: number) => () => void this.#stopWith({ kind: 'timed-out', by, limitMs })
     return [
-      ...(timeMs === undefined ? [] : [new Deadline(timeMs, stop('wall', timeMs))]),
+      ...(timeMs === undefined ? [] : [new Deadline(timeMs - (performance.now() - startedAt), stop('wall', timeMs))]),
       ...(cpuTimeMs === undefined
         ? []
         : [
@@ -179,9 +185,16 @@ export class RunningProgram implements PlatformProcess {
     } finally {
       for (const deadline of this.#deadlines) deadline.cancel()
       this.#start.signal?.removeEventListener('abort', this.#onAbort)
-      // Processes that the program left behind may keep it open; the cell's end closes it at the latest.
-      this.#start.run.close().catch(() => undefined)
+      this.#leave()
     }
+  }
+
+  #leave(): void {
+    const { run, plan, surroundings } = this.#start
+    // Processes that the program left behind may keep it open; the cell's end closes it at the latest.
+    run.close().catch(() => undefined)
+    const limitMs = plan.limits.cpuTimeMs
+    if (limitMs !== undefined) surroundings.leftovers.watch({ limitMs, processors: surroundings.processors, run, kill: () => void this.#killAll() })
   }
 
   #endingOf(exit: WardenExit, wallMs: number): Ending {

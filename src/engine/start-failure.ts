@@ -1,8 +1,10 @@
-import type { StartResult } from '../channel/index.js'
+import type { StartResult, WardenExit } from '../channel/index.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Outcome } from '../contract/run.js'
+import type { Ended, Stop } from './outcome.js'
+import { killSignal } from './signals.js'
 
-type Failure = Extract<StartResult, { readonly started: false }>
+export type StartFailure = Extract<StartResult, { readonly started: false }>
 
 /** Linux's numbers; the warden reports its own kernel's. */
 const errno = {
@@ -56,7 +58,7 @@ const unlistedShell = `${unlisted}; it is the shell that runs a command given as
 const unlistedProgram = `${unlisted}, is a folder, or may not be executed`
 
 /** A program that is not there or not executable is an outcome, as a shell tells it: 127 or 126. */
-export function notStarted(failure: Failure, { program, isShell = false, isListed = false }: Attempted): Extract<Outcome, { kind: 'not-started' }> {
+export function notStarted(failure: StartFailure, { program, isShell = false, isListed = false }: Attempted): Extract<Outcome, { kind: 'not-started' }> {
   const refused = isShell ? unlistedShell : unlistedProgram
   const known = failure.errno === errno.EACCES && isListed ? refused : execReasons[failure.errno]
   const words = known ?? `could not be executed (${failure.text}, errno ${failure.errno})`
@@ -64,8 +66,22 @@ export function notStarted(failure: Failure, { program, isShell = false, isListe
 }
 
 /** What is no fault of the program: a folder that cannot be entered, or a cell that cannot start one now. */
-export function startError(failure: Failure, cwd: string): SandboxError {
+export function startError(failure: StartFailure, cwd: string): SandboxError {
   if (failure.stage === 'cwd') return new SandboxError('invalid', `cwd: ${cwd} ${cwdReasons[failure.errno] ?? `cannot be entered (errno ${failure.errno})`}`)
   const isFull = failure.errno === errno.EAGAIN || failure.errno === errno.ENOMEM
   return new SandboxError(isFull ? 'busy' : 'internal', `the warden cannot start a program: ${failure.text} (errno ${failure.errno})`)
+}
+
+interface KilledEarly extends Pick<Ended, 'memoryKills' | 'memoryBytes'> {
+  readonly result: StartFailure
+  readonly exit: WardenExit
+  /** Why the engine ended it, if that did. */
+  readonly stop: Stop | undefined
+}
+
+/** A program that was ended before it ran: by the engine, for want of memory, or by another guest's signal. */
+export function killedEarly({ result, exit, stop, memoryKills = 0, memoryBytes }: KilledEarly): Outcome {
+  if (stop) return stop
+  const isForMemory = exit.kind === 'signaled' && exit.code === killSignal && memoryKills > 0
+  return isForMemory ? { kind: 'out-of-memory', limitBytes: memoryBytes } : { kind: 'killed', reason: result.text }
 }

@@ -1,6 +1,13 @@
 import type { PlatformProcess } from '../contract/platform.js'
-import type { Ending, OutputEvent, Outcome } from '../contract/run.js'
+import type { Ending, LimitHits, OutputEvent, Outcome } from '../contract/run.js'
 import { nothingUsed, toMicroseconds } from './usage.js'
+
+export interface Unstarted {
+  readonly outcome: Outcome
+  readonly wallMs: number
+  /** Met on its way; unknown when not given. */
+  readonly hits?: LimitHits
+}
 
 /** A program that did not start: it printed nothing, reads nothing and has ended. */
 export class UnstartedProgram implements PlatformProcess {
@@ -8,8 +15,8 @@ export class UnstartedProgram implements PlatformProcess {
   readonly ended: Promise<Ending>
   readonly output: AsyncIterable<OutputEvent> = { [Symbol.asyncIterator]: () => ({ next: () => Promise.resolve({ done: true, value: undefined }) }) }
 
-  constructor(outcome: Extract<Outcome, { kind: 'not-started' }>, wallMs: number) {
-    const usage = toMicroseconds({ ...nothingUsed, wallMs })
+  constructor({ outcome, wallMs, hits = nothingUsed.hits }: Unstarted) {
+    const usage = toMicroseconds({ ...nothingUsed, wallMs, hits })
     this.ended = Promise.resolve({ outcome, usage, truncated: false })
   }
 

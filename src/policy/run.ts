@@ -18,7 +18,7 @@ export interface RunPlan {
   /** Wall time; undefined for a background process, which ends with its sandbox. */
   readonly timeMs: number | undefined
   readonly limits: PlannedLimits
-  /** Set for a captured run. */
+  /** Set for a captured run, and for a streamed one whose sandbox states a limit. */
   readonly output: { readonly limitBytes: number; readonly onLimit: (typeof onOutputLimit)[number] } | undefined
 }
 
@@ -52,8 +52,17 @@ export function planRun(request: unknown, spec: Spec): RunPlan {
     stdin: parsed.stdin,
     timeMs: parsed.timeout ?? (parsed.background ? undefined : limits.timeMs),
     limits: planLimits(parsed.limits, spec),
-    output: parsed.output && { limitBytes: parsed.output.limit ?? limits.outputBytes, onLimit: parsed.output.onLimit },
+    output: planOutput(parsed, spec),
   }
+}
+
+/**
+ * What is kept is always bounded. What is handed on as it comes is bounded where somebody asked for that, or a policy caps it; of a background process
+ * nothing is kept but the end, and it prints for as long as it lives.
+ */
+function planOutput({ output, background }: z.output<typeof runRequestSchema>, { limits }: Spec): RunPlan['output'] {
+  if (output) return { limitBytes: output.limit ?? limits.outputBytes, onLimit: output.onLimit }
+  return !background && limits.stated.includes('output') ? { limitBytes: limits.outputBytes, onLimit: 'kill' } : undefined
 }
 
 function planLimits(own: StatedLimits, { limits }: Spec): PlannedLimits {

@@ -77,10 +77,11 @@ function observed(observation: Observation, { name, requested, facts }: Wanted):
   return asFound(observation)
 }
 
-function ofEngine(name: LimitName, requested: number | null, { probe }: ReceiptFacts): Finding | undefined {
+function ofEngine(name: LimitName, requested: number | null, { probe, info }: ReceiptFacts): Finding | undefined {
   const claim = (source: string): Finding => ({ enforced: requested, evidence: 'asserted', source, verdict: 'asserted' })
   if (name === 'time') return claim("the engine's timer")
-  if (name === 'output') return claim("the engine's count of what it hands on")
+  // As runs are planned: what nobody stated or capped holds only what is kept.
+  if (name === 'output') return claim(`the engine's count of what ${info.spec.limits.stated.includes('output') ? '' : 'captured '}runs print`)
   if (name !== 'cpuTime') return undefined
   return claim(`the engine's timer${probe.limits.cpuTime.enforced ? `, and ${probe.limits.cpuTime.by}` : ''}`)
 }

@@ -36,7 +36,7 @@ export interface RunOrder {
  * A run that has been asked for: awaited for its result, or iterated for its output as it comes.
  *
  * The program is started in a microtask, by when `for await` has asked for the iterator. A run that is iterated by then is streamed: it has
- * back-pressure and no output limit. Any other is captured within the output limit, awaited or not; iterated later, it is handed over when it has ended.
+ * back-pressure, and an output limit only where the sandbox states one or a policy caps it. Any other is captured within the output limit, awaited or not; iterated later, it is handed over when it has ended.
  */
 export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
   // biome-ignore lint/suspicious/noThenProperty: a run is awaited for its result

@@ -22,6 +22,8 @@ export interface CgroupRun {
   readonly name: string | undefined
   /** Also of a run that is over. */
   counts(): CgroupUsage & CgroupHits
+  /** Whether processes of it are left; false where nothing counts runs by themselves. */
+  isPopulated(): boolean
   /** Removes the group, unless processes of the run are left: then it stays until it is empty or the cell is removed. Idempotent. */
   close(): void
 }
@@ -59,7 +61,7 @@ const uncounted: CgroupRuns = {
   begin({ memoryBytes, processes }) {
     const asked = [memoryBytes !== undefined && 'limits.memory', processes !== undefined && 'limits.processes'].filter((name) => name !== false)
     if (asked.length > 0) throw new SandboxError('unsupported', `${asked.join(', ')} of a single run: no cgroup can be made for it`)
-    return { name: undefined, counts: () => nothing, close: () => undefined }
+    return { name: undefined, counts: () => nothing, isPopulated: () => false, close: () => undefined }
   },
   hits: () => ({ oomKills: undefined, processHits: undefined }),
   followProcesses: () => undefined,
@@ -96,7 +98,7 @@ class RunGroups implements CgroupRuns {
       throw error
     }
     this.#preparing ??= setImmediate(() => this.#prepare()).unref()
-    return { name: group.name, counts: () => group.counts(), close: () => this.#close(group) }
+    return { name: group.name, counts: () => group.counts(), isPopulated: () => this.#isPopulated(group), close: () => this.#close(group) }
   }
 
   hits(): CgroupHits {
@@ -133,6 +135,13 @@ class RunGroups implements CgroupRuns {
   #close(group: RunGroup): void {
     group.isOver = true
     if (!this.#isStopped) this.#tryRemove(group)
+  }
+
+  /** The kernel removes no group that is in use, so whoever asks about one that is over also tidies up. */
+  #isPopulated(group: RunGroup): boolean {
+    if (this.#isStopped) return false
+    if (group.isOver) this.#tryRemove(group)
+    return this.#open.has(group)
   }
 
   #tryRemove(group: RunGroup): void {

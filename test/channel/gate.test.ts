@@ -16,7 +16,9 @@ async function starting() {
   const { peer, warden } = await connected()
   const pids: number[] = []
   const gate: { open?: () => void; shut?: (error: Error) => void } = {}
+  const giving = new AbortController()
   const result = warden.start(request, {
+    giveUp: giving.signal,
     atGate: (pid) => {
       pids.push(pid)
       return new Promise((resolve, reject) => Object.assign(gate, { open: resolve, shut: reject }))
@@ -24,7 +26,7 @@ async function starting() {
   })
   result.catch(() => {})
   const { run, payload } = await peer.hear('start')
-  return { peer, warden, result, run, payload, pids, gate }
+  return { peer, warden, result, run, payload, pids, gate, giving }
 }
 
 describe('a start with a gate', () => {
@@ -87,6 +89,67 @@ describe('a start with a gate', () => {
     await peer.hear('release')
     peer.send('failed', { run }, Buffer.concat([numbers(2, 13), Buffer.from('execute x')]))
     expect(await result).toEqual({ started: false, stage: 'exec', errno: 13, text: 'execute x' })
+  })
+
+  it('whose program died meanwhile is no error, whatever was found of it: how it ended is told', async () => {
+    const { peer, result, run, gate } = await starting()
+    peer.gated(run)
+    await settle()
+    gate.shut?.(new Error('not as demanded'))
+    await settle()
+    peer.exited(run, 1, 9)
+    expect(await result).toMatchObject({ started: false, text: 'the program was killed by signal 9 before it ran' })
+    expect([peer.heard('kill'), peer.heard('release')]).toEqual([[], []])
+  })
+
+  it.each([
+    ['before its gate', false],
+    ['at its gate', true],
+  ])('that is given up %s is killed, never released, and told once nothing of it is left', async (_name, isThere) => {
+    const { peer, warden } = await connected()
+    const [giving, pids] = [new AbortController(), [] as number[]]
+    let open: (() => void) | undefined
+    const result = warden.start(request, {
+      giveUp: giving.signal,
+      atGate: (pid) => {
+        pids.push(pid)
+        return new Promise((resolve) => {
+          open = resolve
+        })
+      },
+    })
+    const { run } = await peer.hear('start')
+    if (isThere) peer.gated(run)
+    await settle()
+    giving.abort()
+    expect((await peer.hear('kill')).run).toBe(run)
+    open?.()
+    await settle()
+    peer.exited(run, 1, 9)
+    let isSettled = false
+    void result.then(() => {
+      isSettled = true
+    })
+    await settle()
+    expect([isSettled, pids.length]).toEqual([false, isThere ? 1 : 0])
+    peer.send('gone', { run })
+    expect(await result).toMatchObject({ started: false, exit: { kind: 'signaled', code: 9 } })
+    expect(peer.heard('release')).toEqual([])
+  })
+
+  it('that is given up when it runs already is told as started', async () => {
+    const { peer, result, run, gate, giving } = await starting()
+    peer.gated(run, 41)
+    await settle()
+    gate.open?.()
+    await peer.hear('release')
+    giving.abort()
+    await peer.hear('kill')
+    peer.started(run, 41)
+    peer.endOutput(run)
+    peer.send('gone', { run })
+    peer.exited(run, 1, 9)
+    expect(await result).toMatchObject({ started: true, process: { pid: 41 } })
   })
 
   it('closing lets nobody wait for it to open', async () => {

@@ -155,10 +155,10 @@ describe('a cell that dies on its own', () => {
   test.each(['start a program', 'kill a run'])('or is too stuck to %s is given up', async (act) => {
     const impatient = createPlainEngine(driver, { bounds: { answerMs: 500 } })
     const { id } = await impatient.create({})
-    const program = await impatient.start(id, { command: 'sleep 30', ...(act === 'kill a run' && { timeout: 100 }) })
+    const program = await impatient.start(id, { command: 'sleep 30', ...(act === 'kill a run' && { timeout: 1500 }) })
     driver.cells[0]?.child.kill('SIGSTOP')
     const stuck = act === 'kill a run' ? collect(program) : impatient.start(id, { command: 'true' })
-    const message = `the cell of sandbox ${id} ended: the warden did not ${act} within 500 ms`
+    const message = `the cell of sandbox ${id} ended: the warden did not ${act === 'kill a run' ? act : 'start or kill a program'} within 500 ms`
     expect(await rejectionOf(stuck)).toMatchObject({ code: 'broken', message })
     expect(driver.openCells).toBe(0)
   })

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Enforcement } from '../../src/contract/driver.js'
 import { SandboxError } from '../../src/contract/errors.js'
@@ -6,7 +7,7 @@ import type { Engine } from '../../src/engine/engine.js'
 import { parsePolicy } from '../../src/policy/policy-file.js'
 import { collect, type Collected, rejectionOf } from './collect.js'
 import { createPlainEngine, PlainDriver, plainProbe } from './plain-driver.js'
-import { isRunning, markedSleep } from './processes.js'
+import { isRunning, markedSleep, waitUntil } from './processes.js'
 
 const MiB = 2 ** 20
 const held: Enforcement = { enforced: true, by: 'a test' }
@@ -41,6 +42,41 @@ describe('processor time', () => {
     expect(outcome).toEqual({ kind: 'timed-out', by: 'cpu', limitMs: 200 })
     expect(usage.cpuUserMs + usage.cpuSystemMs).toBeGreaterThanOrEqual(200)
     expect(isRunning(marker)).toBe(false)
+  })
+
+  test('is counted on when the program has ended: what it left behind is killed once all is used, and its outcome stays', async () => {
+    const { marker, command } = markedSleep()
+    let cpuMs = 10
+    driver.counts = () => ({ cpuMs })
+    driver.isPopulated = () => isRunning(marker)
+    const { outcome } = await run({ command: `setsid ${command} >/dev/null 2>&1 & exit 3`, limits: { cpuTime: 200 } })
+    expect([outcome, isRunning(marker)]).toEqual([{ kind: 'exited', code: 3 }, true])
+    await sleep(400)
+    expect(isRunning(marker)).toBe(true)
+    cpuMs = 200
+    await waitUntil(() => !isRunning(marker))
+    expect((await run({ command: 'exit 4' })).outcome).toEqual({ kind: 'exited', code: 4 })
+  })
+
+  test('of what was left behind is counted no longer than it lives, and no longer than its sandbox', async () => {
+    let [looks, isPopulated] = [0, true]
+    driver.counts = () => ({ cpuMs: 1 })
+    driver.isPopulated = () => {
+      looks += 1
+      return isPopulated
+    }
+    await run({ command: 'true', limits: { cpuTime: 100 } })
+    await waitUntil(() => looks > 2)
+    isPopulated = false
+    const last = looks + 1
+    await sleep(400)
+    expect(looks).toBe(last)
+    isPopulated = true
+    await run({ command: 'true', limits: { cpuTime: 100 } })
+    await engine.close(id)
+    const atEnd = looks
+    await sleep(300)
+    expect(looks).toBe(atEnd)
   })
 
   test('that is not used up ends nothing, however long the run waits', async () => {
@@ -107,13 +143,13 @@ describe('a run', () => {
 
 describe('a live sandbox', () => {
   test('gets new limits, and later runs are held to them', async () => {
-    const info = await engine.limit(id, { memory: '1g', time: '300ms', openFiles: 64, output: '1k' })
-    expect(info.spec.limits).toMatchObject({ memoryBytes: 2 ** 30, timeMs: 300, openFiles: 64, outputBytes: 1024, processes: 64 })
+    const info = await engine.limit(id, { memory: '1g', time: '1s', openFiles: 64, output: '1k' })
+    expect(info.spec.limits).toMatchObject({ memoryBytes: 2 ** 30, timeMs: 1000, openFiles: 64, outputBytes: 1024, processes: 64 })
     expect(info.spec.limits.stated).toEqual(['memory', 'time', 'openFiles', 'output'])
     expect(await engine.info(id)).toEqual(info)
     expect(driver.cells[0]?.changes).toEqual([info.spec.limits])
     expect((await run({ command: 'ulimit -Hn' })).stdout).toBe('64\n')
-    expect((await run({ command: 'sleep 30' })).outcome).toEqual({ kind: 'timed-out', by: 'wall', limitMs: 300 })
+    expect((await run({ command: 'sleep 30' })).outcome).toEqual({ kind: 'timed-out', by: 'wall', limitMs: 1000 })
   })
 
   test('keeps those it has when nothing is changed', async () => {

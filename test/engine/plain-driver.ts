@@ -66,6 +66,8 @@ export class PlainDriver implements Driver {
   gate: () => Promise<unknown> = () => Promise.resolve()
   /** What each run is told to have used. */
   counts: () => Partial<RunCounts> = () => ({})
+  /** Whether ended runs are told to have left something behind. */
+  isPopulated: () => boolean = () => false
   expects: readonly Expectation[] = []
   posture: (subject: PostureSubject) => Promise<readonly Posture[]> = () => Promise.resolve([])
   limit: (limits: Limits) => Promise<void> = () => Promise.resolve()
@@ -148,6 +150,7 @@ export class PlainCell implements Cell {
     return {
       group: undefined,
       usage: () => ({ ...nothingCounted, ...this.#driver.counts() }),
+      isPopulated: () => this.#driver.isPopulated(),
       close: () => {
         if (isOpen) this.openRuns -= 1
         isOpen = false

@@ -130,7 +130,7 @@ describe('a limit', () => {
 
   test('of the engine is asserted by its timer or its count', () => {
     expect(limit(facts, 'time')).toMatchObject({ requested: 5000, stated: true, enforced: 5000, verdict: 'asserted', source: "the engine's timer" })
-    expect(limit(facts, 'output')).toMatchObject({ enforced: 10 * 2 ** 20, verdict: 'asserted', source: "the engine's count of what it hands on" })
+    expect(limit(facts, 'output')).toMatchObject({ enforced: 10 * 2 ** 20, verdict: 'asserted', source: "the engine's count of what captured runs print" })
     expect(limit(withSpec({ ...spec0, limits: { cpuTime: '2s' } }), 'cpuTime')).toMatchObject({
       requested: 2000,
       enforced: 2000,
@@ -287,7 +287,7 @@ describe('the explanation', () => {
       'limit.cpus is not enforced: no cgroup can be written',
       'tier is only told, by driver bwrap',
       "limit.time, lifetime are only asserted: the engine's timer",
-      "limit.output is only asserted: the engine's count of what it hands on",
+      "limit.output is only asserted: the engine's count of what captured runs print",
       'environment is only asserted: what the engine handed to run 1, names only',
       'host-paths: that a target shows its source is what the driver says; the kernel was asked for the rest',
     ])

@@ -1,5 +1,5 @@
 import { ensure, ensureExited, ensureSame } from '../check.js'
-import { python } from '../guest.js'
+import { python, until, withSandbox } from '../guest.js'
 import type { Case, Subject, SubjectResult, SubjectSandbox } from '../subject.js'
 import { cpuMsOf, withstand } from '../under-attack.js'
 
@@ -33,6 +33,24 @@ try:
 except RuntimeError: pass
 print(n, flush=True)
 import os; os._exit(0)`
+
+/** Its program ends at once; each daemon uses less than what a single process may, and is followed by another. */
+const respawning = `import os, time
+if os.fork(): os._exit(0)
+os.setsid()
+while True:
+  end = time.process_time() + 0.2
+  while time.process_time() < end: pass
+  if os.fork(): os._exit(0)`
+
+const stopOthers = `import os, signal
+print('ready', flush=True)
+end = __import__('time').monotonic() + 60
+while __import__('time').monotonic() < end:
+  for name in os.listdir('/proc'):
+    if not name.isdigit() or int(name) in (1, os.getpid(), os.getppid()): continue
+    try: os.kill(int(name), signal.SIGSTOP)
+    except OSError: pass`
 
 function bombCase(name: string, command: string[]): Case {
   return {
@@ -129,6 +147,45 @@ export const processAttackCases: readonly Case[] = [
           ensureExited(await sandbox.run(['sleep', '1']))
           return `timed out after ${Math.round(cpuMsOf(usage))} ms of processor time`
         },
+      }),
+  },
+  {
+    id: 'attacks/cpu-time-daemons',
+    name: 'what outlives its program is held to the processor time of its run, however often it forks anew',
+    needs: ['engine', 'isolates', 'limit:cpuTime'],
+    run: (subject) =>
+      withstand(subject, {
+        spec: { limits: { cpuTime: '500ms', cpus: 1 } },
+        command: python(respawning),
+        judge: async (result, sandbox) => {
+          ensureExited(result)
+          const isEmpty = await until(async () => (await sandbox.usage?.())?.processes === 0, 20_000)
+          const used = await sandbox.usage?.()
+          ensure(isEmpty, 'nothing of the run may be left once its processor time is used', used)
+          ensure(used !== undefined && used.cpuMs < 2000, 'what it used must be near the limit', used)
+          ensureExited(await sandbox.run(['true']))
+          return `gone after ${Math.round(used.cpuMs)} ms of processor time`
+        },
+      }),
+  },
+  {
+    id: 'attacks/stopped-starts',
+    name: 'a guest that stops every other process of its cell costs a run no more than its time, and the sandbox lives',
+    needs: ['engine', 'isolates'],
+    run: (subject) =>
+      withSandbox(subject, async (sandbox) => {
+        const attacker = await sandbox.start(python(stopOthers))
+        await attacker.output[Symbol.asyncIterator]().next()
+        const startedAt = performance.now()
+        const outcomes = []
+        for (let turn = 0; turn < 3; turn += 1) outcomes.push((await sandbox.run(['sleep', '30'], { timeout: '1s' })).outcome)
+        const tookMs = performance.now() - startedAt
+        ensureSame(new Set(outcomes.map((outcome) => JSON.stringify(outcome))).size, 1, 'the number of different outcomes')
+        ensureSame(outcomes[0], { kind: 'timed-out', by: 'wall', limitMs: 1000 }, 'the outcome')
+        ensure(tookMs < 12_000, 'three runs of a second each must end in time', `${Math.round(tookMs)} ms`)
+        await attacker.kill()
+        ensureExited(await sandbox.run(['true']))
+        return `timed out, three times in ${Math.round(tookMs)} ms`
       }),
   },
 ]

@@ -93,7 +93,7 @@ export const runLimitCases: readonly Case[] = [
         subject,
         async (sandbox) => {
           const own = await sandbox.run(['sleep', '30'])
-          ensureSame(own.outcome, { kind: 'timed-out', by: 'wall', limitMs: 300 }, 'the outcome without a timeout')
+          ensureSame(own.outcome, { kind: 'timed-out', by: 'wall', limitMs: 1000 }, 'the outcome without a timeout')
           const raised = await sandbox.run(['sleep', '30'], { timeout: '20s' }).then(
             ({ outcome }) => outcome,
             (error: unknown) => error,
@@ -101,9 +101,9 @@ export const runLimitCases: readonly Case[] = [
           const isHeld = raised instanceof Error ? 'code' in raised && raised.code === 'invalid' : (raised as { kind: string }).kind === 'timed-out'
           ensure(isHeld, 'a longer timeout must be refused or cut', raised)
           ensureExited(await sandbox.run(['true']))
-          return 'held at 300 ms'
+          return 'held at 1 s'
         },
-        { limits: { time: '300ms' } },
+        { limits: { time: '1s' } },
       ),
   },
   {
@@ -112,7 +112,7 @@ export const runLimitCases: readonly Case[] = [
     needs: ['engine'],
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
-        const result = await sandbox.run(['sh', '-c', 'printf kept; printf also >&2; sleep 30'], { timeout: '400ms' })
+        const result = await sandbox.run(['sh', '-c', 'printf kept; printf also >&2; sleep 30'], { timeout: '2s' })
         ensureSame([result.outcome.kind, text(result.stdout), text(result.stderr)], ['timed-out', 'kept', 'also'], 'the outcome and its output')
         return 'kept, also'
       }),
@@ -175,7 +175,7 @@ export const runLimitCases: readonly Case[] = [
   },
   {
     id: 'limits/output-of-spec',
-    name: "the sandbox's output limit holds for every captured run, and a flood without end is stopped",
+    name: "the sandbox's output limit holds for every run, captured or streamed, and a flood without end is stopped",
     needs: ['engine'],
     run: (subject) =>
       withSandbox(
@@ -183,8 +183,12 @@ export const runLimitCases: readonly Case[] = [
         async (sandbox) => {
           const result = await sandbox.run(['timeout', '20', 'yes'])
           ensureSame([result.outcome, result.stdout.length], [{ kind: 'output-limit', limitBytes: 65_536 }, 65_536], 'the outcome of yes')
+          const streamed = await sandbox.start(['timeout', '20', 'yes'])
+          let handedOn = 0
+          for await (const { bytes } of streamed.output) handedOn += bytes.length
+          ensureSame([(await streamed.ended).outcome, handedOn], [{ kind: 'output-limit', limitBytes: 65_536 }, 65_536], 'the outcome of yes, streamed')
           ensureExited(await sandbox.run(['true']))
-          return 'stopped at 65,536 bytes'
+          return 'stopped at 65,536 bytes, captured and streamed'
         },
         { limits: { output: '64k' } },
       ),
