@@ -31,16 +31,17 @@ const flagNames: Readonly<Record<string, string>> = {
 /** A field where our messages name one: at the start of a sentence or a clause. What a user wrote stands behind it and stays as it is. */
 const field = /(^|[:;.] )(limits\.[a-zA-Z]+|[a-zA-Z]+)(?:\[(\d+)\])?(?:\.([^\s:]+))?(?=: | cannot be enforced: )/g
 
-/** Where a field is named in the plural. */
-const plurals = [
+/** Where a field is named in other words. */
+const otherWords = [
   [/(?<=^|[:;.] )mounts are not available: /g, '--mount is not available: '],
   [/(?<=^|[:;.] )mounts that can be written to are not available: /g, '--mount with :rw is not available: '],
   ['(minTier)', '(--min-tier)'],
+  [/(?<=^|[:;.] )seccomp profile (?=\S)/g, '--seccomp: profile '],
 ] as const
 
 /** 'cwd: /x does not exist' → '--workdir: /x does not exist'. */
 export function nameFlags(message: string): string {
-  const singular = plurals.reduce((text, [plural, flag]) => text.replace(plural, flag), message)
+  const singular = otherWords.reduce((text, [words, flag]) => text.replace(words, flag), message)
   return singular.replace(field, (whole: string, ...groups: (string | undefined)[]) => {
     const [before = '', name = '', index, key] = groups
     const flag = flagNameOf(name)

@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto'
 import { closeSync, fstatSync, fsyncSync, lstatSync, openSync, readlinkSync, realpathSync, renameSync, rmSync, type Stats, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { draftIn, sweepDrafts } from '../compose.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Receipt } from '../contract/receipt.js'
 import { storageRefusal } from '../policy/storage.js'
@@ -17,7 +17,8 @@ export interface ReceiptFile {
 /** Throws when nothing can be written there, before anything is started for it. */
 export function openReceiptFile(file: string): ReceiptFile {
   const target = targetOf(file)
-  const draft = join(dirname(target), `.${basename(target)}.${randomUUID()}.draft`)
+  sweepDrafts(dirname(target))
+  const draft = draftIn(dirname(target))
   const descriptor = writing(target, () => openSync(draft, 'wx', 0o644))
   let filled: Promise<void> | undefined
   let isOpen = true

@@ -49,6 +49,6 @@ function currentPidNamespace(): string {
   return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '0'
 }
 
-function currentBoot(): string {
+export function currentBoot(): string {
   return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').replaceAll('-', '').trim()
 }

@@ -1,8 +1,10 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, statfsSync } from 'node:fs'
 import { SandboxError } from '../contract/errors.js'
 import { presetNames } from '../contract/policy.js'
 
 const mostBytes = 2 ** 20
+/** The magic number of the kernel's own filesystem for them. */
+const namelessPipes = 0x50495045
 
 const reasons: Readonly<Record<string, string>> = {
   ENOENT: `there is no such file, and no such preset (${presetNames.join(', ')})`,
@@ -15,15 +17,20 @@ export function readPolicyText(path: string): string {
   const refusal = (why: string, cause?: unknown) => new SandboxError('invalid', `${path}: cannot be read as a policy: ${why}`, { hint: `ls -l ${path}`, cause })
   let descriptor: number
   try {
-    descriptor = openSync(path, constants.O_RDONLY)
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException
     throw refusal(reasons[code] ?? code, error)
   }
   try {
     const stat = fstatSync(descriptor)
-    // A pipe is what a shell gives for <(command); devices may never end.
-    if (!stat.isFile() && !stat.isFIFO()) throw refusal(stat.isDirectory() ? 'it is a folder' : 'it is no file')
+    // A pipe is what a shell gives for <(command); the writer of one with a name may never come, and devices may never end.
+    if (stat.isFIFO()) {
+      if (statfsSync(`/proc/self/fd/${descriptor}`).type !== namelessPipes) throw refusal('it is a pipe with a name')
+      const patient = openSync(`/proc/self/fd/${descriptor}`, constants.O_RDONLY)
+      closeSync(descriptor)
+      descriptor = patient
+    } else if (!stat.isFile()) throw refusal(stat.isDirectory() ? 'it is a folder' : 'it is no file')
     const bytes = readAtMost(descriptor, mostBytes + 1)
     if (bytes.length > mostBytes) throw refusal('it is larger than 1 MiB')
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)

@@ -2,10 +2,11 @@
  * The key that signs receipts: made when it is first needed, and one for all that run as this user. Two processes that need it at the same moment each make
  * one, and the first to link its own into place decides; the other takes that.
  */
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
-import { closeSync, fstatSync, fsyncSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { closeSync, constants, fstatSync, fsyncSync, linkSync, openSync, readFileSync, renameSync, rmSync, type Stats, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
+import { draftIn, sweepDrafts } from './draft.js'
 import { folderError } from './folder-error.js'
 import { keyFolder, keyPlace } from './places.js'
 
@@ -57,7 +58,8 @@ function readKey(path: string): KeyObject | undefined {
 
 function openExisting(path: string): number | undefined {
   try {
-    return openSync(path, 'r')
+    // A pipe would wait for a writer that never comes. Links are followed: mounted secrets are links, and what counts is whose the file is.
+    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
@@ -69,12 +71,18 @@ function openExisting(path: string): number | undefined {
 function refuseUnsafe(path: string, descriptor: number): void {
   const status = fstatSync(descriptor)
   const { uid, mode, size } = status
+  if (!status.isFile()) throw new SandboxError('unavailable', `the key ${path} is ${kindOf(status)}, not a file`, { hint: `mv ${path} ${path}.other` })
   const ours = process.getuid?.() ?? uid
   if (uid !== ours) throw new SandboxError('unavailable', `the key ${path} belongs to uid ${uid}, not to uid ${ours}`, { hint: `chown ${ours} ${path}` })
   if (mode & readableByOthers && process.platform !== 'win32') {
     throw new SandboxError('unavailable', `the key ${path} can be read by others (mode ${(mode & 0o777).toString(8)})`, { hint: `chmod 600 ${path}` })
   }
-  if (!status.isFile() || size > mostBytes) throw damaged(path)
+  if (size > mostBytes) throw damaged(path)
+}
+
+function kindOf(status: Stats): string {
+  if (status.isDirectory()) return 'a folder'
+  return status.isFIFO() ? 'a pipe' : 'a device'
 }
 
 function parseKey(path: string, text: string): KeyObject {
@@ -93,7 +101,8 @@ function damaged(path: string): SandboxError {
 
 function makeKey(folder: string): KeyObject {
   const path = privatePath(folder)
-  const draft = draftOf(path)
+  sweepDrafts(folder)
+  const draft = draftIn(folder)
   const { privateKey } = generateKeyPairSync('ed25519')
   try {
     writeDurably(draft, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())
@@ -123,7 +132,7 @@ function writeDurably(path: string, text: string): void {
 function keepPublicKey(folder: string, publicKey: KeyObject): void {
   const path = join(folder, 'receipt-key.pub.pem')
   const text = publicKey.export({ type: 'spki', format: 'pem' }).toString()
-  const draft = draftOf(path)
+  const draft = draftIn(folder)
   try {
     if (isHeld(path, text)) return
     writeFileSync(draft, text, { flag: 'wx', mode: 0o644 })
@@ -135,12 +144,9 @@ function keepPublicKey(folder: string, publicKey: KeyObject): void {
 
 function isHeld(path: string, text: string): boolean {
   try {
-    return readFileSync(path, 'utf8') === text
+    const status = statSync(path)
+    return status.isFile() && status.size <= mostBytes && readFileSync(path, 'utf8') === text
   } catch {
     return false
   }
-}
-
-function draftOf(path: string): string {
-  return `${path}.${randomUUID()}.draft`
 }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { createPublicKey } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -241,6 +242,23 @@ describe('receipt', () => {
   })
 })
 
+describe('a file that is read', () => {
+  test.each(['show', 'verify'])('by %s is never waited for when it is a pipe with a name, and a device or a folder is refused', async (command) => {
+    const pipe = join(folder, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    expect(await outcomeOf([command, pipe])).toEqual({
+      code: 125,
+      stdout: '',
+      stderr: 'glovebox: DIR/pipe: is a pipe with a name, not a file\nhint: ls -l DIR/pipe\n',
+    })
+    expect(await outcomeOf([command, folder])).toMatchObject({ code: 125, stderr: expect.stringContaining('DIR: cannot be read (EISDIR)') as string })
+    expect(await outcomeOf([command, '/dev/zero'])).toMatchObject({
+      code: 125,
+      stderr: expect.stringContaining('/dev/zero: is larger than any receipt') as string,
+    })
+  })
+})
+
 describe('run --receipt', () => {
   const run = (flags: readonly string[], command: readonly string[]) =>
     cli(['run', '--quiet', ...fake, ...flags, '--', ...command], { env: { GLOVEBOX_KEY_DIR: keys } })
@@ -286,6 +304,17 @@ describe('run --receipt', () => {
   test('is written with --json too', async () => {
     const { code, stdout } = await run(['--receipt', file, '--json'], ['echo', 'hi'])
     expect({ code, id: parseAs<{ id: string }>(stdout).id }).toEqual({ code: 0, id: written().sandbox.id })
+  })
+
+  test('leaves a draft when we are killed, which goes when the next receipt is written beside it', async () => {
+    const child = startCli(['run', '--quiet', ...fake, '--receipt', file, '--', 'sh', '-c', 'echo up; sleep 30'], { GLOVEBOX_KEY_DIR: keys })
+    const result = collect(child)
+    await printed(child, 'up')
+    child.kill('SIGKILL')
+    await result
+    expect(readdirSync(folder).sort()).toEqual([expect.stringMatching(/^\.glovebox\..*\.draft$/) as string, 'keys', 'receipt.json'])
+    expect(await run(['--receipt', join(folder, 'other.json')], ['true'])).toMatchObject({ code: 0 })
+    expect(readdirSync(folder).sort()).toEqual(['keys', 'other.json', 'receipt.json'])
   })
 
   test.each([

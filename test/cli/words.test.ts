@@ -129,6 +129,8 @@ test.each([
   ['driver x: mounts that can be written to are not available: no', 'driver x: --mount with :rw is not available: no'],
   ['commands cannot be enforced: no Landlock', '--command cannot be enforced: no Landlock'],
   ["policy: there is no preset 'x'", "--policy: there is no preset 'x'"],
+  ['policy.defaults.seccomp: policy x allows no profile', '--policy defaults.seccomp: policy x allows no profile'],
+  ['seccomp profile /p.json: there is no such file', '--seccomp: profile /p.json: there is no such file'],
   ['constructor: is no flag', 'constructor: is no flag'],
   ['--workdir: /limits.disk does not exist', '--workdir: /limits.disk does not exist'],
   ['--env name=cwd: has no name', '--env name=cwd: has no name'],

@@ -1,5 +1,19 @@
+import { execFileSync } from 'node:child_process'
 import { sign, verify } from 'node:crypto'
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
@@ -107,9 +121,29 @@ describe('the key of receipts', () => {
     expect(readFileSync(path, 'utf8')).toBe(text)
   })
 
-  test('is refused when a folder is in its place', async () => {
-    mkdirSync(path, { mode: 0o700 })
-    await expect(loadReceiptKey({ folder })).rejects.toMatchObject({ code: 'unavailable', message: `${path} holds no Ed25519 private key` })
+  test.each([
+    ['a folder', () => mkdirSync(path, { mode: 0o700 })],
+    ['a pipe', () => execFileSync('mkfifo', ['-m', '600', path])],
+    ['a device', () => symlinkSync('/dev/zero', path)],
+  ])('is refused when %s is in its place, without waiting for it', async (kind, make) => {
+    make()
+    const refused = { code: 'unavailable', message: `the key ${path} is ${kind}, not a file`, hint: `mv ${path} ${path}.other` }
+    await expect(loadReceiptKey({ folder })).rejects.toMatchObject(refused)
+    await expect(findReceiptKey({ folder })).rejects.toMatchObject(refused)
+  })
+
+  test('is read through a link, as mounted secrets are', async () => {
+    const key = await loadReceiptKey({ folder })
+    renameSync(path, join(folder, 'kept'))
+    symlinkSync('kept', path)
+    expect(spki(await loadReceiptKey({ folder }))).toBe(spki(key))
+  })
+
+  test('does not wait for a pipe in place of its public half', async () => {
+    const beside = join(folder, 'receipt-key.pub.pem')
+    execFileSync('mkfifo', [beside])
+    const key = await loadReceiptKey({ folder })
+    expect(readFileSync(beside, 'utf8')).toBe(spki(key))
   })
 
   testUnless(uid === 0 && 'root may write anywhere')('is an obstacle, not a defect, where nothing can be written', async () => {

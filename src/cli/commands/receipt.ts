@@ -1,5 +1,5 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { open } from 'node:fs/promises'
+import { open, stat, statfs } from 'node:fs/promises'
 import { findReceiptKey, loadReceiptKey } from '../../compose.js'
 import { SandboxError } from '../../contract/errors.js'
 import { explainReceipt, keyIdOf, parseReceiptText, type Verification, verifyReceipt } from '../../receipt/index.js'
@@ -93,6 +93,7 @@ function parseShown(file: string, bytes: Uint8Array): unknown {
 }
 
 async function readPublicKey(file: string): Promise<KeyObject> {
+  if (file === '') throw new SandboxError('invalid', '--key: must not be empty; expected the path of a public key', { hint: 'glovebox receipt key > key.pem' })
   const bytes = await readInput(file)
   try {
     const key = createPublicKey(bytes)
@@ -106,6 +107,7 @@ async function readPublicKey(file: string): Promise<KeyObject> {
 /** Also what is no plain file, such as `<(curl …)`. */
 async function readInput(file: string): Promise<Buffer> {
   try {
+    await refuseWaiting(file)
     await using handle = await open(file)
     const chunks: Buffer[] = []
     let length = 0
@@ -123,4 +125,13 @@ async function readInput(file: string): Promise<Buffer> {
       cause: error,
     })
   }
+}
+
+/** The kernel's own filesystem for pipes that have no name, by its magic number: there somebody is at the other end already. */
+const namelessPipes = 0x50495045
+
+/** The writer of a pipe with a name may never come. */
+async function refuseWaiting(file: string): Promise<void> {
+  if (!(await stat(file)).isFIFO() || (await statfs(file)).type === namelessPipes) return
+  throw new SandboxError('invalid', `${file}: is a pipe with a name, not a file`, { hint: `ls -l ${file}` })
 }

@@ -1,0 +1,3 @@
+import { readPolicyText } from '../../../src/sys/policy-text.js'
+
+process.stdout.write(readPolicyText(process.argv[2] ?? ''))
