@@ -70,8 +70,12 @@ function fittingLength(texts: readonly string[], room: number): number[] {
   return shortest.length > share ? [share] : [shortest.length, ...fittingLength(rest, room - shortest.length)]
 }
 
+/** At a word: half of a path is another path. */
 function shorten(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, Math.max(0, most - 1)).trimEnd()}…`
+  if (text.length <= most) return text
+  const kept = text.slice(0, Math.max(0, most))
+  const end = kept.lastIndexOf(' ')
+  return `${(end > 0 ? kept.slice(0, end) : kept.slice(0, -1)).replace(/[\s,;:]+$/, '')}…`
 }
 
 /** The same with its milliseconds to the microsecond, which is all that a clock can mean. */

@@ -1,6 +1,9 @@
 import type { z } from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import { kindOf, plainObjectRefusal } from '../contract/plain-object.js'
+import { printable } from '../contract/printable.js'
+
+export { printable }
 
 type Issue = z.core.$ZodIssue
 
@@ -33,9 +36,15 @@ function checkObject(value: unknown, field: string): asserts value is Record<str
 export function parseWith<Schema extends z.ZodType>(schema: Schema, value: unknown, what: string): z.output<Schema> {
   const parsed = schema.safeParse(value, { reportInput: true })
   if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.flatMap((issue) => describe(issue, what))
+  const problems = parsed.error.issues.filter(isFirstOfBounds).flatMap((issue) => describe(issue, what))
   const rest = problems.length > mostProblems ? `; and ${problems.length - mostProblems} more` : ''
   throw new SandboxError('invalid', problems.slice(0, mostProblems).join('; ') + rest)
+}
+
+/** A number may be above two bounds, of which one says enough. */
+function isFirstOfBounds(issue: Issue, index: number, all: readonly Issue[]): boolean {
+  const isSame = (other: Issue): boolean => other.code === issue.code && other.path.join('.') === issue.path.join('.')
+  return issue.code !== 'too_big' || all.findLastIndex(isSame) === index
 }
 
 function describe(issue: Issue, what: string): string[] {
@@ -51,7 +60,15 @@ function describe(issue: Issue, what: string): string[] {
   }
 }
 
-const expectedWords: Readonly<Record<string, string>> = { number: 'a finite number', string: 'a string' }
+const expectedWords: Readonly<Record<string, string>> = {
+  number: 'a finite number',
+  int: 'a whole number',
+  string: 'a string',
+  boolean: 'true or false',
+  array: 'an array',
+  object: 'a plain object',
+  record: 'a plain object',
+}
 
 /** All that would have been taken, and what was given. */
 function unionWords(issue: z.core.$ZodIssueInvalidUnion): string {
@@ -59,10 +76,27 @@ function unionWords(issue: z.core.$ZodIssueInvalidUnion): string {
   return `expected ${[...new Set(expected)].join(' or ')}, got ${kindOf(issue.input)}`
 }
 
-/** zod's own sentences begin with a heading such as "Invalid input: "; ours begin with what is expected. */
+/** What is expected and what was given; of zod's own sentences only what no case here says better, without their heading. */
 function wordsOf(issue: Issue): string {
+  if ((issue.code === 'too_small' || issue.code === 'too_big') && typeof issue.input === 'number') {
+    const [bound, edge] = issue.code === 'too_small' ? ['least', issue.minimum] : ['most', issue.maximum]
+    return `must be at ${bound} ${edge}, got ${issue.input}`
+  }
+  if (issue.code === 'invalid_type' && issue.message.startsWith('Invalid input: ')) {
+    return `expected ${expectedWords[issue.expected] ?? issue.expected}, got ${givenWords(issue.input)}`
+  }
+  if (issue.code === 'invalid_value' && issue.message.startsWith('Invalid ')) {
+    return `expected one of ${issue.values.map(String).join(', ')}, got ${givenWords(issue.input)}`
+  }
   const words = issue.message.replace(/^(?:Invalid [a-z]+|Too small|Too big): /, '').replace('received', 'got')
   return words.charAt(0).toLowerCase() + words.slice(1)
+}
+
+/** Short values as they are, of others only what they are. */
+function givenWords(value: unknown): string {
+  if (typeof value === 'string') return `'${printable(value)}'`
+  if (plainObjectRefusal(value, '') === undefined) return 'an object'
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : kindOf(value)
 }
 
 /** `limits.memory`, `command[3]`, or the name of the whole when the whole is wrong. */
@@ -73,11 +107,4 @@ function fieldName(path: readonly PropertyKey[], what: string): string {
     const text = printable(key)
     return name === '' ? text : `${name}.${text}`
   }, '')
-}
-
-/** Keys come from strangers and end on terminals: short, and nothing in them acts. */
-export function printable(value: unknown): string {
-  const text = String(value)
-  const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text
-  return shown.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\uFFFD')
 }

@@ -4,6 +4,7 @@ import type { LimitName, runLimitsSchema } from '../contract/limits.js'
 import { type onOutputLimit, runRequestSchema } from '../contract/run.js'
 import type { Spec, UserName } from '../contract/spec.js'
 import { checkCommand, checkEnv } from './bounds.js'
+import { valueInWords } from './policy-words.js'
 import { parseObject } from './refusal.js'
 
 /** One run, checked and completed from its sandbox's spec. */
@@ -94,7 +95,6 @@ interface Bound {
 /** A run may lower what its sandbox allows. Asking for more is refused, not quietly lowered: the run would end sooner than its owner expects. */
 function checkNotRaised(field: string, value: number | undefined, { limit, most }: Bound): void {
   if (value === undefined || most === undefined || value <= most) return
-  throw new SandboxError('invalid', `${field}: ${value} is above the sandbox's limits.${limit} of ${most}`, {
-    hint: `create the sandbox with limits: { ${limit}: ${value} }`,
-  })
+  const name = `limits.${limit}`
+  throw new SandboxError('invalid', `${field}: ${valueInWords(name, value)} is above the sandbox's ${name} of ${valueInWords(name, most, Math.floor)}`)
 }

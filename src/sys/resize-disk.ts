@@ -1,4 +1,5 @@
 import { SandboxError } from '../contract/errors.js'
+import { bytesInUnits } from '../contract/quantities.js'
 import { nativeProgram } from './native.js'
 import { capture } from './spawn.js'
 
@@ -17,7 +18,7 @@ export async function resizeDisk({ pid, bytes, inodes, path = '/dev/shm' }: Disk
   if (code === 0) return
   const said = stderr.trim()
   if (/Too small a size/.test(said))
-    throw new SandboxError('conflict', `limits.disk: more than ${bytes} bytes are in use`, { hint: 'du -sx /workspace /tmp /home/user' })
+    throw new SandboxError('conflict', `limits.disk: more than ${bytesInUnits(bytes, Math.floor)} are in use`, { hint: 'du -sx /workspace /tmp /home/user' })
   if (/Too few inodes/.test(said))
     throw new SandboxError('conflict', `limits.inodes: more than ${inodes} are in use`, { hint: 'find /workspace /tmp /home/user -xdev' })
   throw new SandboxError('unsupported', `limits.disk cannot be changed: ${said === '' ? `the launcher ended with ${code}` : said}`, { hint: 'glovebox doctor' })

@@ -1,6 +1,7 @@
 import { constants } from 'node:os'
 import { z } from 'zod'
 import { SandboxError } from '../contract/errors.js'
+import { parseJson } from '../contract/json-text.js'
 
 /** A seccomp profile in Docker's JSON format, read once and checked wholly. */
 
@@ -40,7 +41,12 @@ const actionSchema = oneOf(actions, {
 })
 
 const errnoNumberSchema = z.int().min(0).max(4095)
-const errnoNameSchema = oneOf<number>(constants.errno)
+const errnoNameSchema = z.string().transform((name, context): number => {
+  const number = Object.hasOwn(constants.errno, name) ? constants.errno[name as keyof typeof constants.errno] : undefined
+  if (number !== undefined) return number
+  context.issues.push({ code: 'custom', message: `expected the name of an error, such as EPERM, got '${name.slice(0, 40)}'`, input: name })
+  return z.NEVER
+})
 /** JSON numbers above 2^53 are rounded when parsed, and a rounded mask would be another mask. */
 const wordSchema = z.int('must be a whole number that JSON holds exactly (at most 2^53 - 1)').min(0)
 
@@ -100,12 +106,7 @@ export type SeccompRuleFilter = z.output<typeof filterSchema>
 
 /** `source` is how errors name the profile, such as its path. */
 export function parseSeccompProfile(text: string, source: string): SeccompProfile {
-  let json: unknown
-  try {
-    json = JSON.parse(text)
-  } catch (cause) {
-    throw new SandboxError('invalid', `seccomp profile ${source}: not JSON`, { cause })
-  }
+  const json = parseJson(text, `seccomp profile ${source}`)
   const parsed = profileSchema.safeParse(json)
   if (parsed.success) return parsed.data
   const unknown = parsed.error.issues.filter(({ code }) => code === 'unrecognized_keys')

@@ -69,14 +69,14 @@ describe('a run', () => {
   })
 
   test('may lower the limits of its sandbox and never raise them', () => {
-    expect(messageOf({ command: 'ls', timeout: '11s' })).toBe("timeout: 11000 is above the sandbox's limits.time of 10000")
-    expect(messageOf({ command: 'ls', output: { limit: '2m' } })).toBe("output.limit: 2097152 is above the sandbox's limits.output of 1048576")
+    expect(messageOf({ command: 'ls', timeout: '11s' })).toBe("timeout: 11s is above the sandbox's limits.time of 10s")
+    expect(messageOf({ command: 'ls', output: { limit: '2m' } })).toBe("output.limit: 2m is above the sandbox's limits.output of 1m")
   })
 
   test.each([
-    [{ memory: '513m' }, "limits.memory: 537919488 is above the sandbox's limits.memory of 536870912"],
+    [{ memory: '513m' }, "limits.memory: 513m is above the sandbox's limits.memory of 512m"],
     [{ processes: 65 }, "limits.processes: 65 is above the sandbox's limits.processes of 64"],
-    [{ fileSize: '1g' }, "limits.fileSize: 1073741824 is above the sandbox's limits.fileSize of 104861696"],
+    [{ fileSize: '1g' }, "limits.fileSize: 1g is above the sandbox's limits.fileSize of 100m"],
     [{ openFiles: 5000 }, "limits.openFiles: 5000 is above the sandbox's limits.openFiles of 4096"],
     [{ memory: 0 }, 'limits.memory: must be at least 4m, got 0'],
     [{ time: '1s' }, 'limits.time: is not a known field'],
@@ -90,7 +90,7 @@ describe('a run', () => {
     expect(planRun({ command: 'ls', limits: { cpuTime: '1h' } }, spec).limits.cpuTimeMs).toBe(3_600_000)
     const held = parseSpec({ limits: { cpuTime: '2s' } })
     expect(planRun({ command: 'ls' }, held).limits).toMatchObject({ cpuTimeMs: 2000, stated: [] })
-    expect(() => planRun({ command: 'ls', limits: { cpuTime: '3s' } }, held)).toThrow("limits.cpuTime: 3000 is above the sandbox's limits.cpuTime of 2000")
+    expect(() => planRun({ command: 'ls', limits: { cpuTime: '3s' } }, held)).toThrow("limits.cpuTime: 3s is above the sandbox's limits.cpuTime of 2s")
   })
 
   test('in the background has no wall time but its own', () => {

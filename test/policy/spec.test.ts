@@ -46,12 +46,15 @@ describe('a spec', () => {
   test.each([
     [{ memroy: 1 }, 'memroy: is not a known field'],
     [{ limits: { ram: 1, memory: '1g' } }, 'limits.ram: is not a known field'],
-    [{ limits: { cpus: 'two' } }, 'limits.cpus: expected number, got string'],
+    [{ limits: { cpus: 'two' } }, "limits.cpus: expected a finite number, got 'two'"],
+    [{ limits: { processes: 0 } }, 'limits.processes: must be at least 1, got 0'],
+    [{ limits: { processes: 2 ** 60 } }, 'limits.processes: must be at most 100000, got 1152921504606847000'],
+    [{ mounts: {} }, 'mounts: expected an array, got an object'],
     [{ limits: { memory: -1 } }, 'limits.memory: must be at least 4m, got -1'],
     [{ env: { 'A=B': 'x' } }, 'env.A=B: a variable name must not contain = or a NUL character'],
     [{ env: { A: 'a\0' } }, 'env.A: must not contain a NUL character'],
     [{ cwd: 'tmp' }, 'cwd: must be an absolute path'],
-    [{ user: 'admin' }, 'user: expected one of "user"|"root"'],
+    [{ user: 'admin' }, "user: expected one of user, root, got 'admin'"],
     [null, 'spec: expected a plain object, got null'],
     [[], 'spec: expected a plain object, got an array'],
   ])('that is wrong is refused by the name of its field: %j', (input, message) => {

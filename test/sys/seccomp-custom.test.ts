@@ -52,8 +52,8 @@ describe('a profile is read', () => {
     ['is a link to itself', () => (symlinkSync('loop', join(place, 'loop')), join(place, 'loop')), 'goes through too many symbolic links'],
     ['is too large', () => write('large.json', Buffer.alloc(2 ** 20 + 1, ' ')), 'is larger than 1 MiB'],
     ['is not UTF-8', () => write('latin.json', Buffer.from([0x22, 0xff, 0x22])), 'is not UTF-8'],
-    ['is not JSON', () => write('cut.json', '{"defaultAction":'), 'not JSON'],
-    ['is empty', () => write('empty.json', ''), 'not JSON'],
+    ['is not JSON', () => write('cut.json', '{"defaultAction":'), 'line 1, column 18: expected a value, got the end of the file'],
+    ['is empty', () => write('empty.json', ''), 'line 1, column 1: expected a value, got the end of the file'],
   ])('or refused by its name when it %s', async (_, make, message) => {
     const path = make()
     await expect(compile(path)).rejects.toMatchObject({ code: 'invalid', message: `seccomp profile ${path}: ${message}` })

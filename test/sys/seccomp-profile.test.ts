@@ -122,7 +122,7 @@ describe('a wrong seccomp profile names rule and field', () => {
       "syscalls[0]: must have either 'names' or the older 'name'",
     ],
     ['an empty list of names', { ...deny, syscalls: [{ names: [], action: 'SCMP_ACT_ALLOW' }] }, 'syscalls[0].names'],
-    ['an unknown errno', { ...deny, defaultErrno: 'ENOPE' }, 'defaultErrno: expected one of'],
+    ['an unknown errno', { ...deny, defaultErrno: 'ENOPE' }, "defaultErrno: expected the name of an error, such as EPERM, got 'ENOPE'"],
     ['flags', { ...deny, flags: ['SECCOMP_FILTER_FLAG_SPEC_ALLOW'] }, 'flags: the warden loads the filter without flags'],
     ['a missing default', { syscalls: [] }, 'defaultAction'],
   ])('%s', (_, profile, message) => {
@@ -132,6 +132,11 @@ describe('a wrong seccomp profile names rule and field', () => {
   })
 
   it('text that is no JSON', () => {
-    expect(() => parseSeccompProfile('{', 'mine.json')).toThrow('seccomp profile mine.json: not JSON')
+    expect(() => parseSeccompProfile('{', 'mine.json')).toThrow(
+      'seccomp profile mine.json: line 1, column 2: expected a name in double quotes, got the end of the file',
+    )
+    expect(() => parseSeccompProfile('{"syscalls":[],\n "syscalls":[]}', 'mine.json')).toThrow(
+      "seccomp profile mine.json: line 2, column 2: 'syscalls' stands here twice",
+    )
   })
 })

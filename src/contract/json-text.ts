@@ -1,5 +1,5 @@
-import { SandboxError } from '../contract/errors.js'
-import { printable } from './refusal.js'
+import { SandboxError } from './errors.js'
+import { printable } from './printable.js'
 
 const space = /[ \t\n\r]*/y
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON's strings may not contain them
