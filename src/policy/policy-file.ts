@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { SandboxError } from '../contract/errors.js'
-import { parseJson } from '../contract/json-text.js'
 import { type Policy, type PolicyDefaults, type PolicyInput, policySchema, presetNames } from '../contract/policy.js'
 import { intersectCeilings, stated } from './ceiling.js'
 import { fillSpec } from './fill.js'
+import { parseJson } from './json-text.js'
 import { presets } from './presets.js'
 import { parseObject, printable } from './refusal.js'
 import { holdWish } from './wish.js'
@@ -105,15 +105,21 @@ function mergeDefaults(below: PolicyDefaults, above: PolicyDefaults): PolicyDefa
 
 /**
  * Both hold: a spec is within the caps of both. Of the defaults those of the spec's own policy come first, being nearer to it, within what the operator
- * allows; a profile of its own only when the operator allows any.
+ * allows. Throws SandboxError('invalid') for a profile of its own where the operator allows none: no other could stand in for it.
  */
 export function mergePolicies(operator: Policy, own: Policy): Policy {
-  const defaults = mergeDefaults(operator.defaults, own.defaults)
-  const { seccomp: _, ...rest } = defaults
-  const seccomp = operator.ceiling.seccomp === 'default-only' ? operator.defaults.seccomp : defaults.seccomp
+  refuseProfile(operator, own.defaults.seccomp)
   return {
-    defaults: seccomp === undefined ? rest : { ...rest, seccomp },
+    defaults: mergeDefaults(operator.defaults, own.defaults),
     ceiling: intersectCeilings(operator.ceiling, own.ceiling),
     layers: [...operator.layers, ...own.layers],
   }
+}
+
+function refuseProfile({ ceiling, defaults, layers }: Policy, profile: PolicyDefaults['seccomp']): void {
+  if (ceiling.seccomp !== 'default-only' || profile === undefined || JSON.stringify(profile) === JSON.stringify(defaults.seccomp)) return
+  const whose = layers.filter((layer) => layer.ceiling.seccomp === 'default-only').map(({ name }) => name)
+  throw new SandboxError('invalid', `policy.defaults.seccomp: policy '${whose.join("' with '")}' allows no profile of a spec's own`, {
+    hint: 'glovebox policy show',
+  })
 }
