@@ -28,9 +28,9 @@ function unitFolders(root) {
 function vitestSuites(root, reports) {
   const suites = [
     { name: 'native', folders: ['warden'], budgetSeconds: 300 },
-    { name: 'unit', folders: unitFolders(root), budgetSeconds: 600 },
+    { name: 'unit', folders: unitFolders(root), budgetSeconds: 900 },
     { name: 'checks that catch', folders: ['checks'], budgetSeconds: 300 },
-    { name: 'conformance', folders: ['conformance'], budgetSeconds: 600 },
+    { name: 'conformance', folders: ['conformance'], budgetSeconds: 900 },
     { name: 'examples and README', folders: ['docs'], budgetSeconds: 300 },
     { name: 'packaging', folders: ['packaging'], budgetSeconds: 400 },
   ]
@@ -50,7 +50,7 @@ async function runAsOrdinaryUser(root) {
   if (typeof user === 'string') return { name, passed: 0, failures: [], skips: [{ name, reason: user }], seconds: 0, output: '' }
   const folders = existing(root, userFolders).map((folder) => `${folder}/`)
   try {
-    return await runVitest({ name, root: user.root, arguments: folders, budgetSeconds: 900, prefix: user.prefix, reportPath: join(user.home, 'report.json') })
+    return await runVitest({ name, root: user.root, arguments: folders, budgetSeconds: 1200, prefix: user.prefix, reportPath: join(user.home, 'report.json') })
   } finally {
     user.remove()
   }

@@ -1,13 +1,16 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { root, withTree } from './fixture.js'
 
 interface ListedCheck {
   readonly name: string
   readonly argv: readonly string[]
 }
+
+// Each runs a whole tool, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 120_000 })
 
 const { checks } = (await import(new URL('../../scripts/checks/list.mjs', import.meta.url).href)) as { checks: readonly ListedCheck[] }
 const settings = [

@@ -22,10 +22,22 @@ describe('in a real cell', () => {
       stdout: '42\n',
       stderr: '',
       truncated: false,
-      usage: { wallMs: 'number', cpuUserMs: 'number', cpuSystemMs: 'number', memoryPeakBytes: 'number', outputBytes: 3 },
+      usage: {
+        wallMs: 'number',
+        cpuUserMs: 'number',
+        cpuSystemMs: 'number',
+        memoryPeakBytes: 'number',
+        // A number where a cgroup counts them, and null where none does.
+        processesPeak: expect.stringMatching(/^(number|object)$/) as unknown,
+        readBytes: 'number',
+        writtenBytes: 'number',
+        outputBytes: 3,
+        hits: 'object',
+      },
       driver: 'bwrap',
       tier: 'process',
       unenforced: expect.any(Array) as unknown,
+      clamped: [],
     })
   })
 
