@@ -38,10 +38,10 @@ function headLines(judgement: Judgement & { readonly valid: true }, colors: Colo
   return [...told, row('signature', `${mark} ${signatureInWords(judgement).text.replace(/^is /, '')}`, colors)]
 }
 
-function inspectedInWords({ processes, threads }: Receipt['inspected']): string {
-  if (processes === 0) return 'the cell; no program was running when this was issued'
+function inspectedInWords({ processes, threads, complete }: Receipt['inspected']): string {
+  if (processes === 0 && complete) return 'the cell; no program was running when this was issued'
   const count = (number: number, one: string, many: string): string => `${number} ${number === 1 ? one : many}`
-  return `the cell and ${count(processes, 'process', 'processes')} (${count(threads, 'thread', 'threads')}), when this was issued`
+  return `the cell and ${count(processes, 'process', 'processes')} (${count(threads, 'thread', 'threads')}), when this was issued${complete ? '' : '; not all that were running'}`
 }
 
 function row(label: string, text: string, colors: Colors): string {

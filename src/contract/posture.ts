@@ -11,6 +11,10 @@
  * | `limit.<name>` | the number the kernel states for a limit, under the limit's name; `null` where it states none |
  * | `warden` | `{ capabilities, noNewPrivs, seccomp, filters, cgroup }` of the first process; capabilities as of a program, cgroup `'cell'`, `'none'` where the cell has none, or a text that says where it is |
  *
+ * | of everything | value |
+ * |---|---|
+ * | `complete` | boolean, of `cell`, beside the postures of its processes and threads: whether these are all |
+ *
  * | of a program | value |
  * |---|---|
  * | `ids` | `{ uid, gid, groups }`, as the cell sees them: all four of each kind are equal, or the value is a text that says otherwise |

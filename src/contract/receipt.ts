@@ -113,8 +113,11 @@ export const receiptSchema = z.strictObject({
   /** SHA-256 of the canonical form of the whole parsed spec. */
   specHash: hashSchema,
   controls: z.array(controlSchema),
-  /** Processes and threads that were looked at when this was issued, all as demanded. */
-  inspected: z.strictObject({ processes: z.int().min(0), threads: z.int().min(0) }),
+  /**
+   * Processes and threads that were looked at when this was issued, all as demanded. `complete` when these were all there were; false when some started
+   * and ended faster than they could be looked at, or when nobody looked.
+   */
+  inspected: z.strictObject({ processes: z.int().min(0), threads: z.int().min(0), complete: z.boolean() }),
   /** The latest, when there were more than fit. */
   runs: z.array(runSchema),
   usage: sandboxUsageSchema,

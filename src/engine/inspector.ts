@@ -83,9 +83,17 @@ export class Inspector {
   async inspectEverything(): Promise<Receipt['inspected']> {
     const postures = await this.#cell.posture({ kind: 'everything' })
     const demand = { users: this.#cell.users, filterHash: this.#filterHash, warden: this.#warden }
-    for (const posture of postures) refuse(guestExpectations(posture, demand), [posture])
-    return { processes: postures.filter(({ subject }) => !subject.includes('thread')).length, threads: postures.length }
+    const living = postures.filter(({ subject }) => subject !== 'cell')
+    for (const posture of living) refuse(guestExpectations(posture, demand), [posture])
+    // A process whose first thread has ended is told of by its others only.
+    const processes = new Set(living.map(({ subject }) => subject.replace(/ thread .*/, '')))
+    return { processes: processes.size, threads: living.length, complete: isComplete(postures) }
   }
+}
+
+/** Only when it is said. */
+function isComplete(postures: readonly Posture[]): boolean {
+  return postures.some(({ subject, observations }) => subject === 'cell' && observations.some(({ control, value }) => control === 'complete' && value === true))
 }
 
 function refuse(expectations: readonly Expectation[], posture: readonly Posture[]): void {

@@ -107,7 +107,7 @@ export class LiveSandbox {
     const { inspector, machine, probe } = this.#making
     return this.#asked(async () => {
       const cell = (await inspector?.inspectCell()) ?? { expectations: [], postures: [] }
-      const inspected = (await inspector?.inspectEverything()) ?? { processes: 0, threads: 0 }
+      const inspected = (await inspector?.inspectEverything()) ?? { processes: 0, threads: 0, complete: false }
       const usage = await this.usage()
       const { runs } = this.#ledger
       const programs = inspector?.programs ?? unseenPrograms(runs)

@@ -1,10 +1,11 @@
 import type { Receipt, ReceiptControl } from '../contract/receipt.js'
 
 /** What a receipt does not prove, and why: a sentence for each reason, what is not enforced first. Empty when all is proven. */
-export function explainReceipt({ controls, driver }: Pick<Receipt, 'controls' | 'driver'>): string[] {
+export function explainReceipt({ controls, driver, inspected }: Pick<Receipt, 'controls' | 'driver' | 'inspected'>): string[] {
   const of = (verdict: ReceiptControl['verdict']): ReceiptControl[] => controls.filter((control) => control.verdict === verdict)
   return [
     ...(driver.tier === 'none' ? [`nothing is isolated: driver ${driver.name} builds no walls`] : []),
+    ...(driver.tier === 'none' || inspected.complete ? [] : ['not every process and thread that was running when this was issued was looked at']),
     ...byReason(of('not-enforced'), ({ why, source }) => why ?? source).map(([names, why]) => `${names} ${isAre(names)} not enforced: ${why}`),
     ...byReason(of('told'), ({ source }) => source).map(([names, source]) => `${names} ${isAre(names)} only told, by ${source}`),
     ...byReason(of('asserted'), ({ source }) => source).map(([names, source]) => `${names} ${isAre(names)} only asserted: ${source}`),

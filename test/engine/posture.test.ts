@@ -129,7 +129,7 @@ describe('a receipt', () => {
     await said(id, 'echo one')
     const receipt = await engine.receipt(id)
     expect(asked.map(({ kind }) => kind)).toEqual(['cell', 'program', 'cell', 'everything'])
-    expect(receipt).toMatchObject({ sandbox: { id, name: 'audited' }, glovebox: '0.0.0', inspected: { processes: 1, threads: 1 }, usage: { runs: 1 } })
+    expect(receipt).toMatchObject({ sandbox: { id, name: 'audited' }, glovebox: '0.0.0', inspected: { processes: 1, threads: 1, complete: true }, usage: { runs: 1 } })
     const proven = receipt.controls.filter(({ subject, verdict }) => subject === 'run 1' && verdict === 'proven').map(({ control }) => control)
     expect(proven.sort()).toEqual(['capabilities', 'descriptors', 'filter', 'ids', 'no-new-privs', 'placement', 'rlimits', 'seccomp'])
   })
@@ -153,7 +153,7 @@ describe('a receipt', () => {
   test('is given of programs that have narrowed themselves', async () => {
     answer(driver, ({ kind }) => (kind === 'everything' ? { seccomp: { mode: 2, filters: 5 }, rlimits: { files: [3, 3] } } : {}))
     const { id } = await engine.create({})
-    expect((await engine.receipt(id)).inspected).toEqual({ processes: 1, threads: 1 })
+    expect((await engine.receipt(id)).inspected).toEqual({ processes: 1, threads: 1, complete: true })
   })
 
   test('counts threads apart from processes', async () => {
@@ -161,8 +161,8 @@ describe('a receipt', () => {
     const { id } = await engine.create({})
     const look = driver.posture
     driver.posture = async (subject) =>
-      subject.kind === 'everything' ? ['pid 7', 'pid 7 thread 8', 'pid 9'].map((name) => posture(name, goodProgram)) : look(subject)
-    expect((await engine.receipt(id)).inspected).toEqual({ processes: 2, threads: 3 })
+      subject.kind === 'everything' ? ['pid 7', 'pid 7 thread 8', 'pid 9 thread 11'].map((name) => posture(name, goodProgram)) : look(subject)
+    expect((await engine.receipt(id)).inspected).toEqual({ processes: 2, threads: 3, complete: false })
   })
 
   test('tells of a driver that isolates nothing what it does not enforce', async () => {

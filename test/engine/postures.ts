@@ -45,7 +45,8 @@ export function answer(driver: PlainDriver, change: (subject: PostureSubject) =>
   driver.posture = (subject) => {
     asked.push(subject)
     const values = subject.kind === 'cell' ? goodCell : subject.kind === 'program' && subject.depth === 'full' ? fullProgram : goodProgram
-    return Promise.resolve([posture(subject.kind === 'cell' ? 'cell' : 'pid 7', { ...values, ...change(subject) })])
+    const found = posture(subject.kind === 'cell' ? 'cell' : 'pid 7', { ...values, ...change(subject) })
+    return Promise.resolve(subject.kind === 'everything' ? [found, posture('cell', { complete: true })] : [found])
   }
   return asked
 }

@@ -142,5 +142,5 @@ export const facts: ReceiptFacts = {
     runs: 1,
     hits: { memory: 0, processes: 3 },
   },
-  inspected: { processes: 1, threads: 2 },
+  inspected: { processes: 1, threads: 2, complete: true },
 }

@@ -55,7 +55,7 @@ export const receiptCases: readonly Case[] = [
         const program = await sandbox.start(python(script))
         for await (const _ of program.output) break
         const receipt = await sandbox.receipt?.()
-        ensureSame(receipt?.inspected, { processes: 4, threads: 8 }, 'what was looked at')
+        ensureSame(receipt?.inspected, { processes: 4, threads: 8, complete: true }, 'what was looked at')
         await program.kill()
         return '4 processes, 8 threads'
       }),

@@ -5,16 +5,17 @@ import { SandboxError } from '../../contract/errors.js'
 import type { Json, Observation, Posture } from '../../contract/posture.js'
 import type { CellCgroup } from '../../sys/cell-cgroup.js'
 import { survivingDescriptors } from '../../sys/posture/descriptors.js'
-import { threadsBelow, threadsIn } from '../../sys/posture/group-members.js'
+import { threadsIn } from '../../sys/posture/group-members.js'
 import { parseIdMap } from '../../sys/posture/id-map.js'
 import { boundsOfDisk } from '../../sys/posture/memory-disk.js'
 import { type MountEntry, parseMountTable, reachableMounts } from '../../sys/posture/mount-table.js'
 import { namespaceNames, type Namespaces, readNamespaces } from '../../sys/posture/namespaces.js'
 import { readNewestFilter } from '../../sys/posture/newest-filter.js'
-import { fileOf, isGone, readProc } from '../../sys/posture/proc-files.js'
+import { isGone, readProc } from '../../sys/posture/proc-files.js'
 import { observeProcess, ownFilters, type Surroundings } from '../../sys/posture/process-posture.js'
 import { parseStatus } from '../../sys/posture/process-status.js'
-import { childrenOf, descendantsOf, innerPid, threadsOf } from '../../sys/posture/process-tree.js'
+import { childrenOf, descendantsOf, innerPid } from '../../sys/posture/process-tree.js'
+import { type GuestsView, observeGuests } from './guests-posture.js'
 
 /** The cgroups of a cell, as far as its posture needs them. */
 export type CellGroups = Pick<CellCgroup, 'joins' | 'places' | 'stated'>
@@ -36,7 +37,7 @@ export function createCellPosture({ monitorPid, groups }: PostureOptions): CellP
     known ??= findWarden(monitorPid)
     const view: CellView = { warden: known, groups, own }
     if (subject.kind === 'cell') return [observeCell(view)]
-    return subject.kind === 'program' ? [await observeProgram(view, subject)] : observeEverything(view)
+    return subject.kind === 'program' ? [await observeProgram(view, subject)] : observeGuests(guestsOf(view))
   }
   return {
     read: async (subject) => {
@@ -138,9 +139,14 @@ function statedLimits(groups: CellGroups | undefined): Observation[] {
   return Object.entries(stated).map(([name, value]) => kernel(`limit.${name}`, value ?? null, 'cgroup'))
 }
 
-function surroundingsOf({ warden, own }: CellView, cgroupOf: Surroundings['cgroupOf']): Surroundings {
+function surroundingsOf({ warden, own }: CellView): Omit<Surroundings, 'cgroupOf'> {
   const { pid, namespaces } = warden
-  return { namespaces, uidMap: parseIdMap(readProc(pid, 'uid_map')), gidMap: parseIdMap(readProc(pid, 'gid_map')), inheritedFilters: own.filters, cgroupOf }
+  return { namespaces, uidMap: parseIdMap(readProc(pid, 'uid_map')), gidMap: parseIdMap(readProc(pid, 'gid_map')), inheritedFilters: own.filters }
+}
+
+function guestsOf(view: CellView): GuestsView {
+  const { warden, groups } = view
+  return { places: { first: warden.pid, pidNamespace: warden.namespaces.pid, folders: groups?.places(undefined) }, surroundings: surroundingsOf(view) }
 }
 
 async function observeProgram(view: CellView, { pid, depth, group }: ProgramSubject): Promise<Posture> {
@@ -148,7 +154,7 @@ async function observeProgram(view: CellView, { pid, depth, group }: ProgramSubj
   if (hostPid === undefined) throw new SandboxError('broken', `the program with pid ${pid} is gone`)
   const folders = view.groups?.places(group)
   const cgroupOf = (id: number): string => (folders === undefined ? 'none' : (outside(folders, (folder) => threadsIn(folder).has(id)) ?? 'run'))
-  const short = observeProcess(hostPid, surroundingsOf(view, cgroupOf))
+  const short = observeProcess(hostPid, { ...surroundingsOf(view), cgroupOf })
   const full = depth === 'full' ? [observeDescriptors(hostPid), await observeFilter(hostPid, short)] : []
   return { subject: `pid ${pid}`, observations: [...short, ...full] }
 }
@@ -178,46 +184,4 @@ async function observeFilter(pid: number, observations: readonly Observation[]):
   const isFiltered = (observations.find(({ control }) => control === 'seccomp')?.value as { mode: number }).mode === 2
   if (reading.hash === null && isFiltered) return { control: 'filter', value: null, evidence: 'asserted', source: 'this kernel shows no filters' }
   return kernel('filter', reading.hash, 'PTRACE_SECCOMP_GET_FILTER')
-}
-
-/** Every process and thread that runs a guest's code: not those that still are the warden's own file, as keepers are and programs before execve. */
-function observeEverything(view: CellView): Posture[] {
-  const wardenFile = fileOf(view.warden.pid)
-  const folders = view.groups?.places(undefined)
-  const members = new Map(folders?.map((folder) => [folder, threadsBelow(folder)]))
-  // Whoever was started since the list was made is looked for again.
-  const isMember = (folder: string, id: number): boolean => members.get(folder)?.has(id) === true || threadsBelow(folder).has(id)
-  const cgroupOf = (id: number): string => (folders === undefined ? 'none' : (outside(folders, (folder) => isMember(folder, id)) ?? 'run'))
-  const surroundings = surroundingsOf(view, cgroupOf)
-  return descendantsOf(view.warden.pid).flatMap((pid) =>
-    whileThere(() => (fileOf(pid) === wardenFile ? [] : threadsOf(pid).flatMap((thread) => observeThread({ pid, thread, surroundings })))),
-  )
-}
-
-interface ThreadOrder {
-  readonly pid: number
-  readonly thread: number
-  readonly surroundings: Surroundings
-}
-
-/** A zombie runs nothing any more and has no surroundings. */
-function observeThread({ pid, thread, surroundings }: ThreadOrder): Posture[] {
-  const who = `${pid}/task/${thread}`
-  return whileThere(() => {
-    const { state, pids } = parseStatus(readProc(who, 'status'))
-    if (state === 'Z' || state === 'X') return []
-    const process = pid === thread ? pids.at(-1) : innerPid(pid)
-    const subject = pid === thread ? `pid ${process}` : `pid ${process} thread ${pids.at(-1)}`
-    return [{ subject, observations: observeProcess(who, surroundings) }]
-  })
-}
-
-/** What vanishes while it is read has nothing to be judged. */
-function whileThere<T>(read: () => T[]): T[] {
-  try {
-    return read()
-  } catch (error) {
-    if (isGone(error)) return []
-    throw error
-  }
 }

@@ -40,7 +40,7 @@ export function linkInProc(who: number | string, file: string): string {
 }
 
 /** Names the file that a process executes, wherever that is mounted. */
-export function fileOf(pid: number): string {
-  const { dev, ino } = statSync(`/proc/${pid}/exe`)
+export function fileOf(who: number | string): string {
+  const { dev, ino } = statSync(`/proc/${who}/exe`)
   return `${dev}:${ino}`
 }

@@ -8,6 +8,8 @@ export interface ProcessStatus {
   readonly groups: readonly number[]
   /** Its number in each pid namespace, from the reader's to its own. */
   readonly pids: readonly number[]
+  /** The same of the process that it is a thread of. */
+  readonly processes: readonly number[]
   readonly capabilities: CapabilitySets
   readonly noNewPrivs: boolean
   /** 0 none, 1 strict, 2 filter. */
@@ -44,6 +46,7 @@ export function parseStatus(text: string): ProcessStatus {
     gids: numbers(field('Gid')),
     groups: numbers(field('Groups')),
     pids: numbers(field('NSpid')),
+    processes: numbers(field('NStgid')),
     capabilities: {
       effective: mask(field('CapEff')),
       permitted: mask(field('CapPrm')),

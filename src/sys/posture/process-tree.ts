@@ -4,12 +4,24 @@ import { isGone, listProc, readProc } from './proc-files.js'
 
 /** Pids of the children, oldest first; none of a process that is gone. */
 export function childrenOf(pid: number): number[] {
+  const lists = listsOfChildren(pid)
+  if (lists.every((list) => list !== undefined) && lists.length > 0) return lists.flat()
+  // Some kernels keep no such list; then everybody is asked for its parent.
+  return existsSync('/proc/thread-self/children') ? lists.flatMap((list) => list ?? []) : findProcesses((candidate) => parentOf(candidate) === pid)
+}
+
+/** One of each thread. One that has ended meanwhile has none, and leaves its children to the others. */
+function listsOfChildren(pid: number): (number[] | undefined)[] {
+  const threads = whileThere(() => threadsOf(pid)) ?? []
+  return threads.map((thread) => whileThere(() => wordsOf(readProc(`${pid}/task/${thread}`, 'children'))))
+}
+
+function whileThere<T>(read: () => T): T | undefined {
   try {
-    return threadsOf(pid).flatMap((thread) => wordsOf(readProc(`${pid}/task/${thread}`, 'children')))
+    return read()
   } catch (error) {
-    if (!isGone(error)) throw error
-    // Some kernels keep no such list; then everybody is asked for its parent.
-    return existsSync('/proc/thread-self/children') ? [] : findProcesses((candidate) => parentOf(candidate) === pid)
+    if (isGone(error)) return undefined
+    throw error
   }
 }
 

@@ -36,6 +36,7 @@ describe('a status', () => {
       gids: [2013266920, 2013266920, 2013266921, 2013266920],
       groups: [4, 27, 1000],
       pids: [18496, 3],
+      processes: [18496, 3],
       capabilities: { effective: '100', permitted: '5fb', inheritable: '0', bounding: '1ffffffffff', ambient: '0' },
       noNewPrivs: true,
       seccomp: 2,
@@ -51,7 +52,7 @@ describe('a status', () => {
     expect(parseStatus(other)).toMatchObject({ groups: [], filters: null, noNewPrivs: false })
   })
 
-  test.each(['Uid', 'CapBnd', 'CapAmb', 'NoNewPrivs', 'Seccomp', 'NSpid'])('that does not say its %s is no status', (field) => {
+  test.each(['Uid', 'CapBnd', 'CapAmb', 'NoNewPrivs', 'Seccomp', 'NSpid', 'NStgid'])('that does not say its %s is no status', (field) => {
     expect(() => parseStatus(status.replace(new RegExp(`^${field}:.*\n`, 'm'), ''))).toThrow(`the kernel tells no ${field} of a process`)
   })
 
