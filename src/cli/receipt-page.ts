@@ -22,7 +22,7 @@ export function receiptPage(judgement: Judgement & { readonly valid: true }, col
 }
 
 function headLines(judgement: Judgement & { readonly valid: true }, colors: Colors): string[] {
-  const { sandbox, issuedAt, createdAt, glovebox, host, driver, template, specHash, inspected } = judgement.receipt
+  const { sandbox, issuedAt, createdAt, glovebox, host, driver, template, specHash, inspected, policies } = judgement.receipt
   const age = durationInWords(Math.max(0, Date.parse(issuedAt) - Date.parse(createdAt)))
   const rows: [string, string | undefined][] = [
     ['name', sandbox.name],
@@ -31,6 +31,7 @@ function headLines(judgement: Judgement & { readonly valid: true }, colors: Colo
     ['by', `glovebox ${glovebox}, on Linux ${host.kernel} ${host.arch}`],
     ['boundary', `driver ${driver.name}, tier ${driver.tier}; template ${template}`],
     ['looked at', inspectedInWords(inspected)],
+    ...policies.map(({ name, hash, onExceed }): [string, string] => ['policy', `${name} (${onExceed}), SHA-256 ${hash.slice(0, 32)}…`]),
     ['spec', `SHA-256 ${specHash.slice(0, 32)}…`],
   ]
   const mark = judgement.trusted ? colors.green('✓') : colors.yellow('–')
@@ -90,12 +91,19 @@ function controlLines({ controls }: Receipt, colors: Colors): string[] {
     `  ${escapeControls(subject)}`,
     ...controls.filter((control) => control.subject === subject).map((control) => controlLine(control, colors)),
   ])
-  const hasStated = controls.some(({ stated }) => stated)
-  return [colors.dim(head), ...lines, ...(hasStated ? [colors.dim('  * stated by whoever asked for the sandbox; all else is a default')] : [])]
+  return [colors.dim(head), ...lines, ...legend(controls).map(colors.dim)]
+}
+
+const statedMarks = { spec: ' *', policy: ' +', default: '' } as const
+
+function legend(controls: readonly ReceiptControl[]): string[] {
+  const has = (who: ReceiptControl['stated']): boolean => controls.some(({ stated }) => stated === who)
+  const words = [...(has('spec') ? ['* stated by whoever asked for the sandbox'] : []), ...(has('policy') ? ['+ by a policy'] : [])]
+  return words.length === 0 ? [] : [`  ${words.join('; ')}; the rest are defaults`]
 }
 
 function controlLine(control: ReceiptControl, colors: Colors): string {
-  const asked = valueInWords(control.control, control.requested) + (control.stated ? ' *' : '')
+  const asked = valueInWords(control.control, control.requested) + statedMarks[control.stated]
   const cells = [fit(escapeControls(control.control), widths.control), fit(asked, widths.requested), fit(enforcedInWords(control), widths.enforced)]
   return `  ${markOf(control.verdict, colors)} ${cells.join(' ')} ${knownBy(control)}`
 }

@@ -73,7 +73,7 @@ function addLimits(command: Command): void {
     .option('--disk <SIZE>', 'what it may write to files (100m)')
     .option('--inodes <NUMBER>', 'files it may make (one per 4k of --disk)')
     .option('--file-size <SIZE>', 'how large one file may be (as --disk)')
-    .option('--open-files <NUMBER>', 'files each process may have open (4096)')
+    .option('--open-files <NUMBER>', 'open files of a process, 1024 at first (4096)')
     .option('--pids <NUMBER>', 'processes it may have at once (64)')
     .option('--read-rate <SIZE>', 'what it may read from disks a second (any)')
     .option('--write-rate <SIZE>', 'what it may write to disks a second (any)')

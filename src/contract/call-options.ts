@@ -9,11 +9,29 @@ export function callOptionsRefusal(options: unknown, field = 'options'): Sandbox
   return plainObjectRefusal(options, field) ?? signalRefusal((options as CallOptions).signal)
 }
 
-/** The options of a call. Throws SandboxError('invalid') when they are none, or their signal is none. */
-export function checkCallOptions<Options extends CallOptions>(options: Options, field = 'options'): Options {
-  const refusal = callOptionsRefusal(options, field)
+/** The options of a call that has no others than these. Throws SandboxError('invalid') when they are none, their signal is none, or there are more. */
+export function checkCallOptions<Options extends CallOptions>(options: Options, known: readonly (keyof Options)[] = ['signal']): Options {
+  const refusal = callOptionsRefusal(options) ?? unknownRefusal(options, known as readonly string[])
   if (refusal) throw refusal
   return options
+}
+
+/** What is misspelled would be passed over without a word. */
+function unknownRefusal(options: object, known: readonly string[]): SandboxError | undefined {
+  const unknown = Object.keys(options).filter((name) => !known.includes(name))
+  if (unknown.length === 0) return undefined
+  return new SandboxError(
+    'invalid',
+    unknown
+      .slice(0, 5)
+      .map((name) => `${shown(name)}: is not a known field`)
+      .join('; '),
+  )
+}
+
+/** Short, and nothing in it drives a terminal. */
+function shown(name: string): string {
+  return name.slice(0, 60).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\ufffd')
 }
 
 function signalRefusal(signal: unknown): SandboxError | undefined {

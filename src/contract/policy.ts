@@ -72,11 +72,12 @@ export type PolicyInput = z.input<typeof policySchema>
 export type PolicyDefaults = z.output<typeof defaultsSchema>
 export type Ceiling = z.output<typeof ceilingSchema>
 
-/** The ceiling of one author, under the name that messages have for it. */
+/** What one author says, under the name that messages have for it. */
 export interface PolicyLayer {
   readonly name: string
   /** The command that prints it, where there is one: a policy that a program made itself stands in no file. */
   readonly shownBy?: string
+  readonly defaults: PolicyDefaults
   readonly ceiling: Ceiling
   readonly onExceed: (typeof onExceed)[number]
 }
@@ -89,6 +90,9 @@ export interface Policy {
   /** The operator's first. */
   readonly layers: readonly PolicyLayer[]
 }
+
+/** Who says what stands in a field of a spec: whoever asked for the sandbox, or a policy, by what it suggests or caps. A field that is not here has our default. */
+export type Origins = Readonly<Record<string, 'spec' | 'policy'>>
 
 /** Something that was asked for and lowered to a cap, in base units. */
 export interface Clamping {

@@ -22,8 +22,8 @@ const controlSchema = z.strictObject({
   subject: z.string().min(1),
   /** Null: nothing was asked for, and nothing is limited. */
   requested: jsonSchema,
-  /** True when the user stated it, false for a default. */
-  stated: z.boolean(),
+  /** Who: whoever asked for the sandbox or changed it; a policy, by what it suggests, caps or lowers; or nobody, so that it is our default. */
+  stated: z.enum(['spec', 'policy', 'default']),
   /** Null when nothing enforces it, or when it is only asserted and nobody could look. */
   enforced: jsonSchema,
   /** Only `kernel` and `probe` prove anything. */
@@ -36,6 +36,23 @@ const controlSchema = z.strictObject({
    */
   verdict: z.enum(['proven', 'told', 'asserted', 'not-enforced', 'not-asked']),
   why: z.string().optional(),
+})
+
+const policySchema = z.strictObject({
+  name: z.string(),
+  /** SHA-256 of the canonical form of what it says: defaults, ceiling and what happens above it, in base units, with the preset that it extends. */
+  hash: hashSchema,
+  /** Whether more than it allows is refused, or lowered. */
+  onExceed: z.enum(['refuse', 'clamp']),
+})
+
+const clampedSchema = z.strictObject({
+  /** As in a spec: `limits.memory`. */
+  field: z.string(),
+  asked: jsonSchema,
+  given: jsonSchema,
+  /** The policy whose cap it was. */
+  by: z.string(),
 })
 
 const hitsSchema = z.strictObject({ memory: orNull(countSchema), processes: orNull(countSchema) })
@@ -112,6 +129,10 @@ export const receiptSchema = z.strictObject({
   template: z.string(),
   /** SHA-256 of the canonical form of the whole parsed spec. */
   specHash: hashSchema,
+  /** All that hold, the operator's first. */
+  policies: z.array(policySchema),
+  /** What was asked for and lowered. */
+  clamped: z.array(clampedSchema),
   controls: z.array(controlSchema),
   /**
    * Processes and threads that were looked at when this was issued, all as demanded. `complete` when these were all there were; false when some started

@@ -143,7 +143,7 @@ export class Engine implements Platform {
     signal.throwIfAborted()
     const made = await this.#withPatience(creation, makeCell(preparation, this.#tools, signal))
     const { spec, choice, cell } = preparation
-    const { clamped, policy } = planned
+    const { clamped, policy, origins } = planned
     const now = Date.now()
     const sandbox = new LiveSandbox({
       info: {
@@ -160,6 +160,7 @@ export class Engine implements Platform {
       ...made,
       root: cell.root,
       policy,
+      origins,
       bounds: this.#bounds,
       machine: this.#options.machine,
       onGone: (why) => this.#forget(id, why),

@@ -6,9 +6,8 @@ import { createHash } from 'node:crypto'
 import type { StartRequest } from '../channel/index.js'
 import type { Cell, GuestUser } from '../contract/driver.js'
 import type { Expectation, Observation, Posture } from '../contract/posture.js'
-import type { Receipt } from '../contract/receipt.js'
 import type { UserName } from '../contract/spec.js'
-import { judge, type Look, mismatchError, type ProgramLook } from '../receipt/index.js'
+import { judge, type Look, mismatchError, type ProgramLook, type ReceiptFacts } from '../receipt/index.js'
 import { guestExpectations } from './guest-expectations.js'
 import { fullProgramExpectations, programExpectations, type WardenPosture, wardenPosture } from './program-expectations.js'
 
@@ -80,14 +79,14 @@ export class Inspector {
   }
 
   /** Every process and thread of the guest's that there is now. What it did to itself since may only have narrowed it. */
-  async inspectEverything(): Promise<Receipt['inspected']> {
+  async inspectEverything(): Promise<Pick<ReceiptFacts, 'inspected' | 'living'>> {
     const postures = await this.#cell.posture({ kind: 'everything' })
     const demand = { users: this.#cell.users, filterHash: this.#filterHash, warden: this.#warden }
     const living = postures.filter(({ subject }) => subject !== 'cell')
     for (const posture of living) refuse(guestExpectations(posture, demand), [posture])
     // A process whose first thread has ended is told of by its others only.
     const processes = new Set(living.map(({ subject }) => subject.replace(/ thread .*/, '')))
-    return { processes: processes.size, threads: living.length, complete: isComplete(postures) }
+    return { inspected: { processes: processes.size, threads: living.length, complete: isComplete(postures) }, living }
   }
 }
 

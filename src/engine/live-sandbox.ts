@@ -1,7 +1,7 @@
 import type { GuestUser, Probe, TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { PlatformProcess, SandboxInfo, SandboxUsage } from '../contract/platform.js'
-import type { Policy } from '../contract/policy.js'
+import type { Origins, Policy } from '../contract/policy.js'
 import type { UnsignedReceipt } from '../contract/receipt.js'
 import type { UserName } from '../contract/spec.js'
 import { checkLimits, checkRun } from '../policy/apply.js'
@@ -25,6 +25,8 @@ export interface SandboxMaking {
   readonly inspector: Inspector | undefined
   /** All that holds its limits, runs and mounts. */
   readonly policy: Policy
+  /** Who stated what when it was created. */
+  readonly origins: Origins
   readonly bounds: { readonly maxRuns: number; readonly answerMs: number }
   readonly machine: ReceiptFacts['machine'] & { readonly processors: number }
   /** Called once, when nothing of the sandbox is left. */
@@ -38,6 +40,7 @@ export class LiveSandbox {
   readonly #ledger = new Ledger()
   readonly #leftovers = new Leftovers()
   #info: SandboxInfo
+  #origins: Origins
   #openRuns = 0
   /** Changes of limits follow each other: each starts from what the one before left. */
   #changing: Promise<unknown> = Promise.resolve()
@@ -48,6 +51,7 @@ export class LiveSandbox {
   constructor(making: SandboxMaking) {
     this.#making = making
     this.#info = making.info
+    this.#origins = making.origins
     this.#expiry = new Deadline(making.info.spec.lifetimeMs, () => this.#expire())
     void making.open.warden.ended.then((error) => this.failure(error ?? new Error('the channel was closed')))
   }
@@ -74,7 +78,12 @@ export class LiveSandbox {
   }
 
   async start(request: unknown, signal: AbortSignal | undefined): Promise<PlatformProcess> {
-    const plan = planRun(request, this.info.spec)
+    const { spec } = this.info
+    const plan = planRun(
+      request,
+      spec,
+      spec.limits.stated.filter((name) => this.#origins[`limits.${name}`] === 'spec'),
+    )
     checkRun(plan, this.#making.policy)
     const user = this.#findUser(plan.user)
     if (this.#openRuns >= this.#making.bounds.maxRuns) {
@@ -104,14 +113,15 @@ export class LiveSandbox {
 
   /** What holds, looked at now. */
   async receipt(): Promise<UnsignedReceipt> {
-    const { inspector, machine, probe } = this.#making
+    const { inspector, machine, probe, policy } = this.#making
     return this.#asked(async () => {
       const cell = (await inspector?.inspectCell()) ?? { expectations: [], postures: [] }
-      const inspected = (await inspector?.inspectEverything()) ?? { processes: 0, threads: 0, complete: false }
+      const found = (await inspector?.inspectEverything()) ?? { inspected: { processes: 0, threads: 0, complete: false }, living: [] }
       const usage = await this.usage()
       const { runs } = this.#ledger
       const programs = inspector?.programs ?? unseenPrograms(runs)
-      return buildReceipt({ info: this.info, issuedAt: new Date().toISOString(), machine, probe, cell, programs, runs, usage, inspected })
+      const stated = { info: this.info, origins: this.#origins, policies: policy.layers }
+      return buildReceipt({ ...stated, issuedAt: new Date().toISOString(), machine, probe, cell, programs, runs, usage, ...found })
     })
   }
 
@@ -152,6 +162,7 @@ export class LiveSandbox {
       await open.cell.limit(limits)
       const others = this.#info.clamped.filter(({ field }) => !asked.changed.some((name) => field === `limits.${name}`))
       this.#info = { ...this.#info, spec: { ...spec, limits }, clamped: [...others, ...clamped] }
+      this.#origins = { ...this.#origins, ...Object.fromEntries(asked.changed.map((name) => [`limits.${name}`, 'spec' as const])) }
       await inspector?.inspectCell()
     })
     return this.info

@@ -5,8 +5,6 @@ import type { RunPlan } from '../policy/run.js'
 
 /** The kernel's numbers, under the names that a posture has for them. */
 export const resources = { cpu: 0, fileSize: 1, core: 4, processes: 6, files: 7 } as const
-/** Programs that use select() break when they are given more without having asked. */
-const softFiles = 1024n
 
 export interface StartContext {
   readonly plan: RunPlan
@@ -44,16 +42,15 @@ function environmentOf({ plan, user, root }: StartContext): Record<string, strin
 }
 
 /**
- * No core dumps; at most 1,024 open files, which a program may raise to the limit; no file larger than the limit; no process that alone uses more
+ * No core dumps; open files up to the limit, of which a program for which nobody asked has fewer at first; no file larger than the limit; no process that alone uses more
  * processor time than the run may. The number of processes is set here only where nothing else holds it: it counts all that a user of the cell runs,
  * and comes before what counts the refused forks.
  */
 function rlimitsOf({ plan: { limits }, probe }: StartContext): StartRequest['rlimits'] {
-  const files = BigInt(limits.openFiles)
   const { processes } = probe.limits
   return [
     { resource: resources.core, soft: 0n, hard: 0n },
-    { resource: resources.files, soft: files < softFiles ? files : softFiles, hard: files },
+    { resource: resources.files, soft: BigInt(limits.openFilesAtFirst), hard: BigInt(limits.openFiles) },
     both(resources.fileSize, limits.fileSizeBytes),
     // Whole seconds, and one more: what counts the whole run comes first.
     ...(limits.cpuTimeMs === undefined ? [] : [both(resources.cpu, Math.ceil(limits.cpuTimeMs / 1000) + 1)]),

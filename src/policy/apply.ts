@@ -4,10 +4,10 @@
  * reported. A limit that is capped counts as stated from then on: it is enforced, or the sandbox is refused.
  */
 import { type LimitName, type LimitsInput, limitsSchema } from '../contract/limits.js'
-import type { Ceiling, Clamping, Policy } from '../contract/policy.js'
+import type { Ceiling, Clamping, Origins, Policy } from '../contract/policy.js'
 import type { Mount, Spec, SpecInput } from '../contract/spec.js'
 import { stated } from './ceiling.js'
-import { type Filled, fieldOf, fillSpec, limitsToState } from './fill.js'
+import { type Filled, fieldOf, fillSpec, limitsToState, originsOf } from './fill.js'
 import { mergePolicies, noPolicy, parseSpecPolicy } from './policy-file.js'
 import { PolicyRefusal } from './policy-refusal.js'
 import { parseObject } from './refusal.js'
@@ -21,6 +21,7 @@ export interface Applied {
   readonly clamped: readonly Clamping[]
   /** Limits that come from a policy's defaults and have no cap: like our own defaults, they are not demanded. */
   readonly assumed: readonly LimitName[]
+  readonly origins: Origins
 }
 
 /** Throws SandboxError('invalid') naming the field, what was asked, the cap and the policy whose cap it is. */
@@ -43,7 +44,7 @@ export function applyPolicy(input: unknown, policy: Policy): Applied {
   const spec = { name, agent, metadata, cwd, limits, lifetime, minTier, user, root, template, driver, mounts: [...mounts], commands, env, seccomp }
   const lowered = excesses.filter((excess) => originOf(filled, excess) !== 'nobody')
   const clamped = clampingsOf(lowered, { layers: policy.layers, excessesOf: (ceiling) => holdWish(wish, ceiling).excesses })
-  return { spec: stated(spec) as SpecInput, clamped, assumed }
+  return { spec: stated(spec) as SpecInput, clamped, assumed, origins: originsOf(filled, { held, ceiling: policy.ceiling }) }
 }
 
 function originOf(filled: Filled, excess: Excess) {
@@ -78,6 +79,7 @@ function clampingsOf(excesses: readonly Excess[], { layers, excessesOf }: Caps):
 export interface PlannedSandbox {
   readonly spec: Spec
   readonly clamped: readonly Clamping[]
+  readonly origins: Origins
   readonly policy: Policy
 }
 
@@ -85,10 +87,10 @@ export interface PlannedSandbox {
 export function planSandbox(input: unknown, operator?: Policy): PlannedSandbox {
   const own = parseSpecPolicy(input)
   const policy = own === undefined ? (operator ?? noPolicy) : operator === undefined ? own : mergePolicies(operator, own)
-  const { spec: completed, clamped, assumed } = applyPolicy(input, policy)
+  const { spec: completed, clamped, assumed, origins } = applyPolicy(input, policy)
   const spec = parseSpec(completed)
   const isDemanded = (name: LimitName): boolean => !assumed.includes(name)
-  return { spec: { ...spec, limits: { ...spec.limits, stated: spec.limits.stated.filter(isDemanded) } }, clamped, policy }
+  return { spec: { ...spec, limits: { ...spec.limits, stated: spec.limits.stated.filter(isDemanded) } }, clamped, origins, policy }
 }
 
 /** Limits that are to be changed while a sandbox lives, within every cap. Throws as `applyPolicy` does. */

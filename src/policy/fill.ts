@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import { defaultLimits, type LimitName } from '../contract/limits.js'
-import type { Ceiling, Policy, PolicyDefaults } from '../contract/policy.js'
+import { defaultLimits, type LimitName, limitsSchema } from '../contract/limits.js'
+import type { Ceiling, Origins, Policy, PolicyDefaults } from '../contract/policy.js'
 import { type SpecInput, specSchema } from '../contract/spec.js'
 import { stated } from './ceiling.js'
 import { parseObject } from './refusal.js'
@@ -105,4 +105,23 @@ export function limitsToState({ originOf }: Filled, { held, ceiling }: { readonl
     /** Those that a policy only suggests. */
     assumed: kept.filter((name) => !isCapped(name) && originOf(`limits.${name}`) === 'policy'),
   }
+}
+
+interface Outcome {
+  readonly held: Wish
+  readonly ceiling: Ceiling
+}
+
+/** What nobody asked for is a policy's all the same where a cap demands it, or makes it another than our default. */
+export function originsOf({ parsed, originOf }: Filled, { held, ceiling }: Outcome): Origins {
+  const fields = ['lifetime', 'minTier', 'user', 'root', 'template', 'mounts', 'commands', 'env', 'seccomp'] as const
+  const isChanged = (field: (typeof fields)[number]): boolean => field !== 'seccomp' && JSON.stringify(held[field]) !== JSON.stringify(parsed[field])
+  const limits = (Object.keys(limitsSchema.shape) as LimitName[]).map((name) => [`limits.${name}`, ceiling.limits?.[name] !== undefined] as const)
+  return Object.fromEntries(
+    [...limits, ...fields.map((field) => [field, isChanged(field)] as const)].flatMap(([field, isPolicys]) => {
+      const origin = originOf(field)
+      if (origin !== 'nobody') return [[field, origin]]
+      return isPolicys ? [[field, 'policy']] : []
+    }),
+  )
 }

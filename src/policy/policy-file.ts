@@ -71,8 +71,8 @@ function extendPreset(document: Document, name: string): Policy {
   const ceiling = intersectCeilings(preset.ceiling ?? {}, document.ceiling ?? {})
   const own = stated(document.defaults ?? {})
   refuseContradictions({ defaults: own, ceiling, layers: [] }, name)
-  const defaults = mergeDefaults(stated(preset.defaults ?? {}), own)
-  return { defaults: lowerDefaults(defaults, ceiling), ceiling, layers: [{ name, ceiling, onExceed: document.onExceed ?? preset.onExceed ?? 'refuse' }] }
+  const defaults = lowerDefaults(mergeDefaults(stated(preset.defaults ?? {}), own), ceiling)
+  return { defaults, ceiling, layers: [{ name, defaults, ceiling, onExceed: document.onExceed ?? preset.onExceed ?? 'refuse' }] }
 }
 
 function refuseContradictions(policy: Policy, name: string): void {

@@ -23,6 +23,9 @@ export interface RunPlan {
   readonly output: { readonly limitBytes: number; readonly onLimit: (typeof onOutputLimit)[number] } | undefined
 }
 
+/** Programs that use select() break when they are given more without having asked. */
+const unaskedOpenFiles = 1024
+
 type StatedLimits = z.output<typeof runLimitsSchema>
 
 /** What holds a run: its own limits where it has any, its sandbox's otherwise. */
@@ -32,12 +35,14 @@ export interface PlannedLimits {
   readonly cpuTimeMs: number | undefined
   readonly fileSizeBytes: number
   readonly openFiles: number
+  /** What it starts with, and may raise to `openFiles`. */
+  readonly openFilesAtFirst: number
   /** Those that the run has of its own. */
   readonly stated: readonly (keyof StatedLimits)[]
 }
 
-/** Throws SandboxError('invalid') naming the field: before anything starts. */
-export function planRun(request: unknown, spec: Spec): RunPlan {
+/** Throws SandboxError('invalid') naming the field: before anything starts. `asked`: the limits that were asked for, rather than capped or our own. */
+export function planRun(request: unknown, spec: Spec, asked: readonly LimitName[] = spec.limits.stated): RunPlan {
   const parsed = parseObject(runRequestSchema, request, { what: 'run', objects: ['env', 'output', 'limits'] })
   const { limits } = spec
   const env = { ...spec.env, ...parsed.env }
@@ -52,7 +57,7 @@ export function planRun(request: unknown, spec: Spec): RunPlan {
     user: parsed.user ?? spec.user,
     stdin: parsed.stdin,
     timeMs: parsed.timeout ?? (parsed.background ? undefined : limits.timeMs),
-    limits: planLimits(parsed.limits, spec),
+    limits: planLimits(parsed.limits, spec, asked),
     output: planOutput(parsed, spec),
   }
 }
@@ -66,7 +71,7 @@ function planOutput({ output, background }: z.output<typeof runRequestSchema>, {
   return !background && limits.stated.includes('output') ? { limitBytes: limits.outputBytes, onLimit: 'kill' } : undefined
 }
 
-function planLimits(own: StatedLimits, { limits }: Spec): PlannedLimits {
+function planLimits(own: StatedLimits, { limits }: Spec, asked: readonly LimitName[]): PlannedLimits {
   const most = {
     memory: limits.memoryBytes,
     processes: limits.processes,
@@ -75,13 +80,16 @@ function planLimits(own: StatedLimits, { limits }: Spec): PlannedLimits {
     openFiles: limits.openFiles,
   } satisfies Record<keyof StatedLimits, number | undefined>
   const stated = (Object.keys(most) as (keyof StatedLimits)[]).filter((name) => own[name] !== undefined)
+  const openFiles = own.openFiles ?? most.openFiles
+  const isAsked = [...asked, ...stated].includes('openFiles')
   for (const limit of stated) checkNotRaised(`limits.${limit}`, own[limit], { limit, most: most[limit] })
   return {
     memoryBytes: own.memory ?? most.memory,
     processes: own.processes ?? most.processes,
     cpuTimeMs: own.cpuTime ?? most.cpuTime,
     fileSizeBytes: own.fileSize ?? most.fileSize,
-    openFiles: own.openFiles ?? most.openFiles,
+    openFiles,
+    openFilesAtFirst: isAsked ? openFiles : Math.min(unaskedOpenFiles, openFiles),
     stated,
   }
 }

@@ -26,6 +26,8 @@ export function buildReceipt(facts: ReceiptFacts): UnsignedReceipt {
     driver: { name: probe.driver, tier: probe.tier, facts: { ...probe.facts } },
     template: spec.template,
     specHash: hashOf(spec),
+    policies: facts.policies.map(({ name, defaults, ceiling, onExceed }) => ({ name, hash: hashOf({ defaults, ceiling, onExceed }), onExceed })),
+    clamped: info.clamped.map(({ field, asked, given, policy }) => ({ field, asked, given, by: policy })),
     controls: [...limitControlsOf(facts), ...wishControlsOf(facts), ...observedControls(facts, wishesObserved)].map((control) => withCap(control, facts)),
     inspected: { ...facts.inspected },
     runs: facts.runs.slice(-mostRuns).map(roundRun),

@@ -1,7 +1,8 @@
 import type { Probe } from '../contract/driver.js'
 import type { Expectation, Posture } from '../contract/posture.js'
+import type { Origins, PolicyLayer } from '../contract/policy.js'
 import type { SandboxInfo, SandboxUsage } from '../contract/platform.js'
-import type { Receipt, ReceiptRun } from '../contract/receipt.js'
+import type { Receipt, ReceiptControl, ReceiptRun } from '../contract/receipt.js'
 
 /** What was demanded of something, and what was found when it was looked at. */
 export interface Look {
@@ -18,6 +19,10 @@ export interface ProgramLook extends Look {
 export interface ReceiptFacts {
   /** With the limits that hold now. */
   readonly info: Pick<SandboxInfo, 'id' | 'createdAt' | 'spec' | 'unenforced' | 'clamped'>
+  /** Who stated what. */
+  readonly origins: Origins
+  /** The operator's first. */
+  readonly policies: readonly PolicyLayer[]
   readonly issuedAt: string
   readonly machine: { readonly version: string; readonly kernel: string; readonly arch: string }
   readonly probe: Pick<Probe, 'driver' | 'tier' | 'facts' | 'limits' | 'isolates'>
@@ -29,4 +34,11 @@ export interface ReceiptFacts {
   readonly runs: readonly ReceiptRun[]
   readonly usage: SandboxUsage
   readonly inspected: Receipt['inspected']
+  /** Every process and thread of the guest's that there was then. */
+  readonly living: readonly Posture[]
+}
+
+/** Whoever stated what stands in a field; of what was lowered, the policy that lowered it. */
+export function statedBy({ info, origins }: Pick<ReceiptFacts, 'info' | 'origins'>, field: string): ReceiptControl['stated'] {
+  return info.clamped.some((each) => each.field === field) ? 'policy' : (origins[field] ?? 'default')
 }

@@ -2,10 +2,10 @@ import type { DriverLimit } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { LimitName, Limits } from '../contract/limits.js'
 import { limitsSchema } from '../contract/limits.js'
-import type { Json, Observation } from '../contract/posture.js'
+import type { Json, Observation, Posture } from '../contract/posture.js'
 import type { ReceiptControl } from '../contract/receipt.js'
 import { isObject, isSame } from './difference.js'
-import type { ReceiptFacts } from './facts.js'
+import { type ReceiptFacts, statedBy } from './facts.js'
 import { noProgramYet, observationOf, verdictOf } from './observed-controls.js'
 
 const valueOf: { readonly [Name in LimitName]: (limits: Limits) => number | undefined } = {
@@ -32,7 +32,7 @@ type Finding = Pick<ReceiptControl, 'enforced' | 'evidence' | 'source' | 'verdic
 export function limitControlsOf(facts: ReceiptFacts): ReceiptControl[] {
   return (Object.keys(limitsSchema.shape) as LimitName[]).map((name) => {
     const requested = valueOf[name](facts.info.spec.limits) ?? null
-    const stated = facts.info.spec.limits.stated.includes(name)
+    const stated = statedBy(facts, `limits.${name}`)
     return { control: `limit.${name}`, subject: 'cell', requested, stated, ...findingOf(name, requested, facts) }
   })
 }
@@ -43,7 +43,9 @@ function findingOf(name: LimitName, requested: number | null, facts: ReceiptFact
   if (unenforced) return notEnforced(unenforced.why, observation)
   if (requested === null && (observation?.value ?? null) === null) return notAsked(observation)
   if (observation && observation.evidence !== 'asserted') return observed(observation, { name, requested, facts })
-  return ofEngine(name, requested, facts) ?? ofProgram(name, requested, facts) ?? (observation ? asFound(observation) : claimed(name, requested, facts))
+  if (rlimitNames[name] === undefined) return ofEngine(name, requested, facts) ?? (observation ? asFound(observation) : claimed(name, requested, facts))
+  const ofPrograms = ofProgram(name, requested, facts) ?? (observation ? asFound(observation) : claimed(name, requested, facts))
+  return withLiving(ofPrograms, { name, requested, facts })
 }
 
 function notEnforced(why: string, observation: Observation | undefined): Finding {
@@ -100,10 +102,42 @@ function ofProgram(name: LimitName, requested: number | null, facts: ReceiptFact
   return undefined
 }
 
+/** What was started before a limit was lowered keeps what it has: while it lives, nothing holds all of the cell to the limit. */
+function withLiving(finding: Finding, { name, requested, facts }: Wanted): Finding {
+  const { processes: forks } = facts.probe.limits
+  // Where something else counts processes, none of them has such a limit of its own.
+  if (name === 'processes' && !(forks.enforced && forks.rlimit)) return finding
+  const key = rlimitNames[name] ?? name
+  const rows = facts.living.map((posture) => ({ subject: posture.subject, hard: hardLimitIn(posture, key) }))
+  const largest = Math.max(...rows.map(({ hard }) => hard ?? 0), typeof finding.enforced === 'number' ? finding.enforced : 0)
+  const older = requested === null ? [] : rows.filter(({ hard }) => hard !== undefined && hard > requested)
+  if (older.length === 0) return finding.verdict === 'proven' ? { ...finding, enforced: largest } : finding
+  const processes = older.filter(({ subject }) => !subject.includes('thread')).length
+  const who =
+    processes === 1 ? 'a process that was started before it was lowered still has' : `${processes} processes that were started before it was lowered still have`
+  return {
+    enforced: Number.isFinite(largest) ? largest : null,
+    evidence: 'asserted',
+    source: finding.source,
+    verdict: 'asserted',
+    why: `${who} ${Number.isFinite(largest) ? `up to ${largest}` : 'no limit'}`,
+  }
+}
+
+function hardLimitIn(posture: Posture, key: string): number | undefined {
+  const row = rowOf(observationOf({ expectations: [], postures: [posture] }, 'rlimits')?.value ?? null, key)
+  return row === 'unlimited' ? Number.POSITIVE_INFINITY : typeof row === 'number' ? row : undefined
+}
+
 function hardLimit(rlimits: Json, key: string): number | undefined {
-  const row = isObject(rlimits) ? rlimits[key] : undefined
-  const hard: unknown = Array.isArray(row) ? row[1] : undefined
+  const hard = rowOf(rlimits, key)
   return typeof hard === 'number' ? hard : undefined
+}
+
+/** The hard limit as it is told: a number, or `unlimited`. */
+function rowOf(rlimits: Json, key: string): unknown {
+  const row = isObject(rlimits) ? rlimits[key] : undefined
+  return Array.isArray(row) ? (row as readonly unknown[])[1] : undefined
 }
 
 function claimed(name: LimitName, requested: number | null, facts: ReceiptFacts): Finding {

@@ -33,10 +33,10 @@ function controlsOf({ observations }: Posture, expectations: readonly Expectatio
   const sorted = observations.toSorted((a, b) => (a.control < b.control ? -1 : 1))
   return sorted.map(({ control, value, evidence, source }) => {
     const requested = expectations.find((each) => each.control === control)?.value ?? null
-    return { control, subject, requested, stated: false, enforced: value, evidence, source, verdict: verdictOf(evidence) }
+    return { control, subject, requested, stated: 'default', enforced: value, evidence, source, verdict: verdictOf(evidence) }
   })
 }
 
 function notYet(control: string): ReceiptControl {
-  return { control, subject: 'programs', requested: null, stated: false, enforced: null, evidence: 'asserted', source: noProgramYet, verdict: 'asserted' }
+  return { control, subject: 'programs', requested: null, stated: 'default', enforced: null, evidence: 'asserted', source: noProgramYet, verdict: 'asserted' }
 }

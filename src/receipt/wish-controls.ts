@@ -4,33 +4,34 @@ import type { ReceiptControl } from '../contract/receipt.js'
 import type { Mount, Spec } from '../contract/spec.js'
 import { hashOf } from './canonical-json.js'
 import { isObject } from './difference.js'
-import type { ReceiptFacts } from './facts.js'
+import { type ReceiptFacts, statedBy } from './facts.js'
 import { noProgramYet, observationOf, verdictOf } from './observed-controls.js'
 
 /** Told here whoever observed them. */
 export const wishesObserved = ['commands'] as const
 
 const unlooked = 'nobody could be asked'
-const defaultLifetimeMs = 300_000
 
+type Asked = Pick<ReceiptControl, 'requested' | 'stated'>
 type Finding = Pick<ReceiptControl, 'enforced' | 'evidence' | 'source' | 'verdict' | 'why'>
 
 /** What a spec asks for besides limits, each with what was found of it. */
 export function wishControlsOf(facts: ReceiptFacts): ReceiptControl[] {
   const { spec } = facts.info
+  const asked = (field: string, requested: Json): Asked => ({ requested, stated: statedBy(facts, field) })
   return [
-    wish('tier', { requested: spec.minTier, stated: spec.minTier !== 'process' }, told(facts.probe.tier, `driver ${facts.probe.driver}`)),
-    wish('lifetime', { requested: spec.lifetimeMs, stated: spec.lifetimeMs !== defaultLifetimeMs }, asserted(spec.lifetimeMs, "the engine's timer")),
-    wish('user', { requested: spec.user, stated: spec.user !== 'user' }, userFinding(facts)),
-    wish('root', { requested: spec.root, stated: spec.root !== 'readonly' }, rootFinding(spec, facts)),
-    wish('host-paths', { requested: spec.mounts.map(toJson), stated: spec.mounts.length > 0 }, mountsFinding(spec.mounts, facts)),
-    wish('commands', { requested: spec.commands ?? null, stated: spec.commands !== undefined }, commandsFinding(spec, facts)),
-    wish('seccomp-profile', { requested: profileOf(spec), stated: spec.seccomp !== undefined }, filterFinding(facts)),
-    wish('environment', { requested: Object.keys(spec.env).sort(), stated: Object.keys(spec.env).length > 0 }, environmentFinding(facts)),
+    wish('tier', asked('minTier', spec.minTier), told(facts.probe.tier, `driver ${facts.probe.driver}`)),
+    wish('lifetime', asked('lifetime', spec.lifetimeMs), asserted(spec.lifetimeMs, "the engine's timer")),
+    wish('user', asked('user', spec.user), userFinding(facts)),
+    wish('root', asked('root', spec.root), rootFinding(spec, facts)),
+    wish('host-paths', asked('mounts', spec.mounts.map(toJson)), mountsFinding(spec.mounts, facts)),
+    wish('commands', asked('commands', spec.commands ?? null), commandsFinding(spec, facts)),
+    wish('seccomp-profile', asked('seccomp', profileOf(spec)), filterFinding(facts)),
+    wish('environment', asked('env', Object.keys(spec.env).sort()), environmentFinding(facts)),
   ]
 }
 
-function wish(control: string, asked: Pick<ReceiptControl, 'requested' | 'stated'>, finding: Finding): ReceiptControl {
+function wish(control: string, asked: Asked, finding: Finding): ReceiptControl {
   return { control, subject: 'cell', ...asked, ...finding }
 }
 

@@ -42,8 +42,10 @@ export class Sandbox implements AsyncDisposable {
   }
 
   static async create(options: CreateOptions = {}): Promise<Sandbox> {
-    const place = platformOf(options, 'spec') ?? this.defaultPlatform()
-    const { platform: _, signal, ...spec } = options
+    const refusal = callOptionsRefusal(options, 'spec')
+    if (refusal) throw refusal
+    const { platform, signal, ...spec } = options
+    const place = checkPlatform(platform) ?? this.defaultPlatform()
     return new this(place, await place.create(spec, callOptions(signal)))
   }
 
@@ -86,14 +88,16 @@ export class Sandbox implements AsyncDisposable {
 
   /** Starts a program that is kept; `limits.time` is for runs, so it is bounded by its own `timeout` and the sandbox's lifetime. */
   async spawn(command: Command, options: SpawnOptions = {}): Promise<Process> {
-    const { signal, stdin, ...rest } = checkCallOptions(options)
+    const refusal = callOptionsRefusal(options)
+    if (refusal) throw refusal
+    const { signal, stdin, ...rest } = options
     const source = stdin === undefined ? undefined : chunksOf(stdin)
     const program = await this.#platform.start(this.id, { ...rest, command, stdin: true, background: true }, callOptions(signal))
     return new Process(program, source)
   }
 
   async info(options: CallOptions = {}): Promise<SandboxInfo> {
-    return this.#platform.info(this.id, options)
+    return this.#platform.info(this.id, checkCallOptions(options))
   }
 
   /** Changes limits while it runs: all that are given, or none when one of them is refused. Runs that have started keep what they alone are held to. */
@@ -124,8 +128,11 @@ export class Sandbox implements AsyncDisposable {
 const platformMethods = ['create', 'info', 'list', 'start', 'limit', 'usage', 'receipt', 'close', 'closeAll'] as const
 
 /** Undefined when none was given; what is no platform is refused. */
-function platformOf(options: PlatformOptions, field?: string): Platform | undefined {
-  const { platform } = checkCallOptions(options, field)
+function platformOf(options: PlatformOptions): Platform | undefined {
+  return checkPlatform(checkCallOptions(options, ['signal', 'platform']).platform)
+}
+
+function checkPlatform(platform: Platform | undefined): Platform | undefined {
   if (platform === undefined || isPlatform(platform)) return platform
   throw new SandboxError('invalid', `platform: expected a platform, such as createPlatform() makes, got ${kindOf(platform)}`)
 }

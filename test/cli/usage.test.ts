@@ -36,7 +36,7 @@ describe('help', () => {
     expect(stdout).toContain(`wall time it may take (${defaultLimits.timeMs / 1000}s)`)
     expect(stdout).toContain(`what it may write to files (${defaultLimits.diskBytes / 2 ** 20}m)`)
     expect(stdout).toContain(`processes it may have at once (${defaultLimits.processes})`)
-    expect(stdout).toContain(`files each process may have open (${defaultLimits.openFiles})`)
+    expect(stdout).toContain(`open files of a process, 1024 at first (${defaultLimits.openFiles})`)
     expect(stdout).toContain(`its root: readonly or overlay (${unstated.root})`)
     expect(stdout).toContain(`who it runs as: user or root (${unstated.user})`)
     expect(stdout).toContain(`accept no weaker boundary (${unstated.minTier})`)

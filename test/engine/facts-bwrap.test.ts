@@ -100,6 +100,30 @@ describe('the receipt of a cell', () => {
     expect(receipt.runs).toMatchObject([{ number: 1, posture: 'full', environment: ['HOME', 'LANG', 'PATH', 'TERM', 'USER'] }])
   })
 
+  test('does not prove a limit that an older program is not held to', async () => {
+    await using sandbox = await Sandbox.create({ platform })
+    const told = async () => (await sandbox.receipt()).controls.find(({ control }) => control === 'limit.openFiles')
+    const older = await sandbox.spawn('echo up; read line')
+    for await (const _ of older.stdout) break
+    await sandbox.limit({ openFiles: 64 })
+    expect((await sandbox.run('ulimit -Sn; ulimit -Hn')).stdout).toBe('64\n64\n')
+    const why = 'a process that was started before it was lowered still has up to 4096'
+    expect(await told()).toMatchObject({ requested: 64, stated: 'spec', enforced: 4096, verdict: 'asserted', why })
+    await older.kill()
+    expect(await told()).toMatchObject({ requested: 64, enforced: 64, verdict: 'proven' })
+  })
+
+  test('names the policies that hold, and what they lowered', async () => {
+    const ceiling = { limits: { time: '5s', openFiles: 2000 } } as const
+    await using sandbox = await Sandbox.create({ platform, limits: { time: '1m' }, policy: { name: 'small', ceiling, onExceed: 'clamp' } })
+    expect((await sandbox.run('ulimit -Sn; ulimit -Hn')).stdout).toBe('1024\n2000\n')
+    const { policies, clamped, controls } = await sandbox.receipt()
+    expect(policies).toMatchObject([{ name: 'small', onExceed: 'clamp' }])
+    expect(clamped).toEqual([{ field: 'limits.time', asked: 60_000, given: 5000, by: 'small' }])
+    const stated = Object.fromEntries(controls.map((each) => [each.control, each.stated]))
+    expect(stated).toMatchObject({ 'limit.time': 'policy', 'limit.openFiles': 'policy', 'limit.memory': 'default' })
+  })
+
   // The first list on a machine looks through the whole template.
   test('tells of a list of commands that it was tried', { timeout: 60_000 }, async ({ skip }) => {
     const { commands } = probe.features
@@ -107,7 +131,7 @@ describe('the receipt of a cell', () => {
     await using sandbox = await Sandbox.create({ platform, commands: ['sh', 'echo'] })
     expect((await sandbox.run(['sh', '-c', 'echo listed; ls / 2>/dev/null || echo refused'])).stdout).toBe('listed\nrefused\n')
     const told = (await sandbox.receipt()).controls.find(({ control }) => control === 'commands')
-    expect(told).toMatchObject({ requested: ['sh', 'echo'], stated: true, evidence: 'probe', verdict: 'proven' })
+    expect(told).toMatchObject({ requested: ['sh', 'echo'], stated: 'spec', evidence: 'probe', verdict: 'proven' })
     expect(told?.source).toMatch(/^tried to execute \/\S+: EACCES$/)
   })
 })

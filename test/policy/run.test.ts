@@ -26,9 +26,24 @@ describe('a run', () => {
       user: 'user',
       stdin: false,
       timeMs: 10_000,
-      limits: { memoryBytes: 512 * MiB, processes: 64, cpuTimeMs: undefined, fileSizeBytes: 100 * MiB + 4096, openFiles: 4096, stated: [] },
+      limits: {
+        memoryBytes: 512 * MiB,
+        processes: 64,
+        cpuTimeMs: undefined,
+        fileSizeBytes: 100 * MiB + 4096,
+        openFiles: 4096,
+        openFilesAtFirst: 1024,
+        stated: [],
+      },
       output: undefined,
     })
+  })
+
+  test('has all the open files that were asked for at once, and 1,024 of those that nobody asked for', () => {
+    const asked = parseSpec({ limits: { openFiles: 20_000 } })
+    expect(planRun({ command: 'ls' }, asked).limits).toMatchObject({ openFiles: 20_000, openFilesAtFirst: 20_000 })
+    expect(planRun({ command: 'ls' }, asked, []).limits).toMatchObject({ openFiles: 20_000, openFilesAtFirst: 1024 })
+    expect(planRun({ command: 'ls', limits: { openFiles: 2048 } }, spec).limits).toMatchObject({ openFiles: 2048, openFilesAtFirst: 2048 })
   })
 
   test('overrides its sandbox by what it says', () => {
@@ -58,6 +73,7 @@ describe('a run', () => {
         cpuTimeMs: 500,
         fileSizeBytes: 0,
         openFiles: 16,
+        openFilesAtFirst: 16,
         stated: ['memory', 'processes', 'cpuTime', 'fileSize', 'openFiles'],
       },
       output: { limitBytes: 5, onLimit: 'truncate' },

@@ -5,9 +5,19 @@ import { describe, expect, test } from 'vitest'
 import type { LimitName } from '../../src/contract/limits.js'
 import type { Evidence, Posture } from '../../src/contract/posture.js'
 import { limitControls, type ReceiptControl, receiptSchema } from '../../src/contract/receipt.js'
-import { parseSpec } from '../../src/policy/spec.js'
-import { buildReceipt, explainReceipt, formatReceipt, hashOf, type ReceiptFacts, signReceipt, verifyReceipt } from '../../src/receipt/index.js'
-import { cellPosture, facts, privateKey, programPosture, publicKey, seen, spec } from './facts.js'
+import { planSandbox } from '../../src/policy/apply.js'
+import { mergePolicies, parsePolicy } from '../../src/policy/policy-file.js'
+import {
+  buildReceipt,
+  explainReceipt,
+  formatReceipt,
+  hashOf,
+  type ProgramLook,
+  type ReceiptFacts,
+  signReceipt,
+  verifyReceipt,
+} from '../../src/receipt/index.js'
+import { cellPosture, facts, policy, privateKey, programPosture, publicKey, seen, spec } from './facts.js'
 
 type Subset = Partial<ReceiptControl>
 
@@ -24,7 +34,8 @@ function withSeen(posture: Posture, control: string, change: object | undefined)
 }
 
 function withSpec(input: object, more: Partial<ReceiptFacts['info']> = {}): ReceiptFacts {
-  return { ...facts, info: { ...facts.info, spec: parseSpec(input), ...more } }
+  const { spec: planned, origins } = planSandbox(input)
+  return { ...facts, origins, info: { ...facts.info, spec: planned, ...more } }
 }
 
 const bare = (given: ReceiptFacts): ReceiptFacts => ({ ...given, cell: { expectations: [], postures: [] }, programs: [] })
@@ -110,7 +121,7 @@ describe('a limit', () => {
       control: 'limit.memory',
       subject: 'cell',
       requested: 2 ** 29,
-      stated: false,
+      stated: 'default',
       enforced: 2 ** 29,
       evidence: 'kernel',
       source: 'memory.limit_in_bytes',
@@ -129,7 +140,7 @@ describe('a limit', () => {
   })
 
   test('of the engine is asserted by its timer or its count', () => {
-    expect(limit(facts, 'time')).toMatchObject({ requested: 5000, stated: true, enforced: 5000, verdict: 'asserted', source: "the engine's timer" })
+    expect(limit(facts, 'time')).toMatchObject({ requested: 5000, stated: 'spec', enforced: 5000, verdict: 'asserted', source: "the engine's timer" })
     expect(limit(facts, 'output')).toMatchObject({ enforced: 10 * 2 ** 20, verdict: 'asserted', source: "the engine's count of what captured runs print" })
     expect(limit(withSpec({ ...spec0, limits: { cpuTime: '2s' } }), 'cpuTime')).toMatchObject({
       requested: 2000,
@@ -144,7 +155,7 @@ describe('a limit', () => {
   })
 
   test('that each program is held to is proven by the last that was looked at', () => {
-    expect(limit(facts, 'fileSize')).toMatchObject({ requested: 50 * 2 ** 20, stated: true, enforced: 50 * 2 ** 20, evidence: 'kernel', verdict: 'proven' })
+    expect(limit(facts, 'fileSize')).toMatchObject({ requested: 50 * 2 ** 20, stated: 'spec', enforced: 50 * 2 ** 20, evidence: 'kernel', verdict: 'proven' })
     expect(limit(facts, 'openFiles')).toMatchObject({ enforced: 4096, source: '/proc, for rlimits, of run 1', verdict: 'proven' })
   })
 
@@ -189,6 +200,73 @@ describe('a limit', () => {
   })
 })
 
+describe('a limit that programs keep from when they were started', () => {
+  const living = (...hard: (number | string)[]) =>
+    hard.map((files, index): Posture => ({ subject: `pid ${index + 4}`, observations: [seen('rlimits', { files: [files, files] })] }))
+  const lowered = withSpec({ limits: { openFiles: 99 } })
+  const newest = { ...facts.programs[0], postures: [withSeen(programPosture, 'rlimits', { value: { files: [99, 99] } })], expectations: [] } as ProgramLook
+
+  test('is not proven while one lives that may have more', () => {
+    const given = { ...bare(lowered), programs: [newest], living: living(99, 4096) }
+    expect(controlOf(given, 'limit.openFiles')).toMatchObject({
+      requested: 99,
+      enforced: 4096,
+      evidence: 'asserted',
+      verdict: 'asserted',
+      why: 'a process that was started before it was lowered still has up to 4096',
+    })
+    expect(controlOf({ ...given, living: living('unlimited', 200) }, 'limit.openFiles')).toMatchObject({
+      enforced: null,
+      verdict: 'asserted',
+      why: '2 processes that were started before it was lowered still have no limit',
+    })
+  })
+
+  test('is proven once none does, by the largest that one has', () => {
+    expect(controlOf({ ...bare(lowered), programs: [newest], living: living(99, 10) }, 'limit.openFiles')).toMatchObject({ enforced: 99, verdict: 'proven' })
+    const smaller = { ...newest, postures: [withSeen(programPosture, 'rlimits', { value: { files: [10, 10] } })] }
+    expect(controlOf({ ...bare(lowered), programs: [smaller], living: living(99) }, 'limit.openFiles')).toMatchObject({ enforced: 99, verdict: 'proven' })
+  })
+
+  test('says nothing of processes where something else counts them', () => {
+    const rows: Posture[] = [{ subject: 'pid 4', observations: [seen('rlimits', { processes: [9999, 9999] })] }]
+    expect(controlOf({ ...bare(facts), living: rows }, 'limit.processes')).not.toHaveProperty('why')
+  })
+})
+
+describe('the policies of a receipt', () => {
+  test('are all that hold, the operator’s first, each with the hash of what it says', () => {
+    const operator = parsePolicy('strict')
+    const { layers } = mergePolicies(operator, policy)
+    const { policies } = buildReceipt({ ...facts, policies: layers })
+    expect(policies.map(({ name, onExceed }) => [name, onExceed])).toEqual([
+      ['strict', 'refuse'],
+      ['site.json', 'refuse'],
+    ])
+    expect(policies[0]?.hash).toBe(hashOf({ defaults: operator.defaults, ceiling: operator.ceiling, onExceed: 'refuse' }))
+    const other = parsePolicy({ name: 'strict', extends: 'strict', ceiling: { limits: { memory: '255m' } } })
+    expect(buildReceipt({ ...facts, policies: other.layers }).policies[0]?.hash).not.toBe(policies[0]?.hash)
+  })
+
+  test('are told from whoever asked: what they cap, suggest or lower is theirs', () => {
+    const strict = parsePolicy({ extends: 'strict', defaults: { env: { A: 'x' } }, onExceed: 'clamp' })
+    const { spec: planned, origins, clamped } = planSandbox({ limits: { memory: '1g', time: '5s' }, user: 'user' }, strict)
+    const receipt = buildReceipt(bare({ ...facts, origins, info: { ...facts.info, spec: planned, clamped } }))
+    const stated = Object.fromEntries(receipt.controls.map((each) => [each.control, each.stated]))
+    expect(stated).toMatchObject({
+      'limit.memory': 'policy',
+      'limit.time': 'spec',
+      'limit.processes': 'policy',
+      'limit.readRate': 'default',
+      environment: 'policy',
+      lifetime: 'policy',
+      user: 'spec',
+      root: 'default',
+    })
+    expect(receipt.clamped).toEqual([{ field: 'limits.memory', asked: 2 ** 30, given: 2 ** 28, by: 'policy' }])
+  })
+})
+
 test('a limit that a policy lowered says so', () => {
   const clamped = [{ field: 'limits.memory', asked: 2 ** 31, given: 2 ** 29, policy: 'site.json' }]
   const given = withSpec(spec0, { clamped })
@@ -218,7 +296,7 @@ describe('a wish', () => {
   test('for paths of the host is proven by the mount table, but for what they show', () => {
     expect(controlOf(facts, 'host-paths')).toMatchObject({
       requested: [{ source: '/srv/data', target: '/data', mode: 'ro' }],
-      stated: true,
+      stated: 'spec',
       enforced: [{ target: '/data', mode: 'ro' }],
       verdict: 'proven',
       why: 'that a target shows its source is what the driver says; the kernel was asked for the rest',
@@ -243,7 +321,7 @@ describe('a wish', () => {
       source: 'only root may read it, of run 1',
     })
     const profile = { defaultAction: 'SCMP_ACT_ERRNO' }
-    expect(controlOf(withSpec({ ...spec0, seccomp: profile }), 'seccomp-profile')).toMatchObject({ requested: { hash: hashOf(profile) }, stated: true })
+    expect(controlOf(withSpec({ ...spec0, seccomp: profile }), 'seccomp-profile')).toMatchObject({ requested: { hash: hashOf(profile) }, stated: 'spec' })
     expect(controlOf(withSpec({ ...spec0, seccomp: '/etc/profile.json' }), 'seccomp-profile')).toMatchObject({ requested: { file: '/etc/profile.json' } })
   })
 

@@ -1,6 +1,7 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto'
 import type { Json, Observation, Posture } from '../../src/contract/posture.js'
-import { parseSpec } from '../../src/policy/spec.js'
+import { planSandbox } from '../../src/policy/apply.js'
+import { parsePolicy } from '../../src/policy/policy-file.js'
 import type { ReceiptFacts } from '../../src/receipt/index.js'
 
 /** A key that everybody knows, so that a signature can be compared with a golden file. */
@@ -64,7 +65,7 @@ export const programPosture: Posture = {
   ],
 }
 
-export const spec = parseSpec({
+export const wished = {
   name: 'review',
   agent: 'reviewer-7',
   template: 'python',
@@ -72,13 +73,20 @@ export const spec = parseSpec({
   env: { TOKEN: 'never shown' },
   mounts: [{ source: '/srv/data', target: '/data' }],
   commands: ['python3'],
-})
+}
+
+/** With a policy that caps nothing but the processes. */
+export const policy = parsePolicy({ ceiling: { limits: { processes: 64 } } }, 'site.json')
+const planned = planSandbox(wished, policy)
+export const { spec } = planned
 
 const by = (by: string) => ({ enforced: true, by }) as const
 
 /** All that a receipt is made of, as a driver with everything would tell it. */
 export const facts: ReceiptFacts = {
   info: { id: 'abcdefghij0123456789', createdAt: '2026-01-02T03:04:05.000Z', spec, unenforced: [], clamped: [] },
+  origins: planned.origins,
+  policies: policy.layers,
   issuedAt: '2026-01-02T03:04:09.250Z',
   machine: { version: '0.1.0', kernel: '6.18.0', arch: 'x64' },
   probe: {
@@ -143,4 +151,5 @@ export const facts: ReceiptFacts = {
     hits: { memory: 0, processes: 3 },
   },
   inspected: { processes: 1, threads: 2, complete: true },
+  living: [],
 }

@@ -41,7 +41,7 @@ describe('a sandbox', () => {
     const receipt = await sandbox.receipt()
     expect(verifyReceipt(receipt)).toMatchObject({ valid: true, trusted: false })
     expect(receipt).toMatchObject({ sandbox: { id: sandbox.id, name: 'this' }, runs: [{ outcome: { kind: 'timed-out', by: 'wall' } }] })
-    expect(receipt.controls.find(({ control }) => control === 'limit.time')).toMatchObject({ requested: 300, stated: true, enforced: 300 })
+    expect(receipt.controls.find(({ control }) => control === 'limit.time')).toMatchObject({ requested: 300, stated: 'spec', enforced: 300 })
   })
 
   test('is closed at the end of its scope', async () => {
@@ -56,6 +56,12 @@ describe('a sandbox', () => {
   test('refuses what it does not know, by name', async () => {
     expect(await rejectionOf(Sandbox.create({ platform, nmae: 'x' } as never))).toMatchObject({ code: 'invalid', message: 'nmae: is not a known field' })
     expect(await rejectionOf(sandbox.run('true', { cdw: '/' } as never))).toMatchObject({ code: 'invalid', message: 'cdw: is not a known field' })
+    const refused = { code: 'invalid', message: 'foo: is not a known field' }
+    const options = { foo: 1 } as never
+    const calls = [sandbox.usage(options), sandbox.receipt(options), sandbox.info(options), sandbox.limit({}, options), sandbox.spawn('true', options)]
+    const others = [Sandbox.connect(sandbox.id, options), Sandbox.closeAll({}, options), platform.probe(options), platform.create({}, options)]
+    for (const call of [...calls, ...others]) expect(await rejectionOf(call)).toMatchObject(refused)
+    expect(() => Sandbox.list({}, options)).toThrow(expect.objectContaining(refused))
     expect(await rejectionOf(Sandbox.create())).toMatchObject({ code: 'invalid', message: 'platform: must be given here' })
   })
 
