@@ -13,31 +13,27 @@ export interface GuestsView {
   readonly surroundings: Omit<Surroundings, 'cgroupOf'>
 }
 
-const mostPasses = 10
+const mostPasses = 20
 const mostLooks = 4
 const pauseMs = 2
 
 /**
- * A posture of each that was met alive, and after them one of the cell that says whether these are all: two lists, made one after the other, had the
- * same threads, and each of them was looked at. Whoever starts and ends faster than that is met in part.
+ * A posture of each that was met alive, and after them one of the cell that says whether these are all: two lists were made one after the other,
+ * nothing in the second was new, and all of it was looked at. Whoever starts and ends faster than that is met in part.
  */
 export async function observeGuests(view: GuestsView): Promise<Posture[]> {
   const met = new Map<string, Posture>()
   let isComplete = false
-  for (let pass = 0, before: ReadonlySet<string> | undefined; pass < mostPasses && !isComplete; pass += 1) {
+  for (let pass = 0, before: ReadonlySet<string> = new Set(); pass < mostPasses && !isComplete; pass += 1) {
     if (pass > 1) await sleep(pauseMs)
     const marks = await lookAtAll(createGaze(view), met)
-    isComplete = before !== undefined && !marks.has(vanished) && isSame(marks, before)
+    isComplete = !marks.has(vanished) && [...marks].every((mark) => before.has(mark)) && pass > 0
     before = marks
   }
   return [...met.values(), { subject: 'cell', observations: [{ control: 'complete', value: isComplete, evidence: 'kernel', source: '/proc' }] }]
 }
 
 const vanished = 'vanished'
-
-function isSame(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
-  return one.size === other.size && [...one].every((mark) => other.has(mark))
-}
 
 interface Gaze extends GuestsView {
   readonly warden: { readonly file: string; readonly filters: number | null }

@@ -1,4 +1,4 @@
-import { findProcesses } from '../processes.js'
+import { existsSync, readdirSync } from 'node:fs'
 import { threadsBelow } from './group-members.js'
 import { isGone, linkInProc } from './proc-files.js'
 import { descendantsOf, threadsOf } from './process-tree.js'
@@ -13,23 +13,41 @@ export interface ThreadPlaces {
 }
 
 /**
- * Host numbers of all threads in a cell but those of its first process, the dead among them. No single list has all: a group has not who is outside
- * of it, and the tree not who is handed to another parent meanwhile; where there are no groups everybody is asked for its pid namespace.
+ * Host numbers of all threads in a cell but those of its first process; the dead among them, and of those that vanished meanwhile also some of which
+ * nobody can say any more whether they were the cell's. No single list has all: a group has not who is outside of it, and the tree not who is handed
+ * to another parent meanwhile; where there are no groups everybody is asked for its pid namespace.
  */
 export function threadsOfCell({ first, pidNamespace, folders }: ThreadPlaces): ReadonlySet<number> {
   const grouped = folders?.flatMap((folder) => [...threadsBelow(folder)])
-  const alike = grouped === undefined ? findProcesses((pid) => linkInProc(pid, 'ns/pid') === pidNamespace) : []
-  const processes = new Set([...descendantsOf(first), ...alike])
+  const processes = new Set([...descendantsOf(first), ...(grouped === undefined ? processesIn(pidNamespace) : [])])
   processes.delete(first)
   // A number that means nothing here is told as 0.
-  return new Set([...processes].flatMap(threadsIfThere).concat(grouped?.filter((thread) => thread > 0) ?? []))
+  return new Set([...processes].flatMap(threadsOrItself).concat(grouped?.filter((thread) => thread > 0) ?? []))
 }
 
-function threadsIfThere(pid: number): number[] {
+/** The newest are asked first, because they are the likeliest to vanish. */
+function processesIn(pidNamespace: string): number[] {
+  const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return all
+    .reverse()
+    .map(Number)
+    .filter((pid) => isIn(pid, pidNamespace))
+}
+
+function isIn(pid: number, pidNamespace: string): boolean {
+  try {
+    return linkInProc(pid, 'ns/pid') === pidNamespace
+  } catch {
+    // Those of other users do not tell, and neither does one that has just ended: it may have left a child that is in no list yet.
+    return !existsSync(`/proc/${pid}`)
+  }
+}
+
+function threadsOrItself(pid: number): number[] {
   try {
     return threadsOf(pid)
   } catch (error) {
-    if (isGone(error)) return []
+    if (isGone(error)) return [pid]
     throw error
   }
 }
