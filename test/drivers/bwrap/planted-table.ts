@@ -134,14 +134,5 @@ export const plantedMistakes: readonly Planted[] = [
     needs: 'cgroups',
     warden: { file: 'program.c', passage: '  join_groups(&child);\n', instead: '  (void)join_groups;\n' },
   },
-  {
-    mistake: 'a program in a user namespace of its own',
-    control: 'placement',
-    noticed: 'run',
-    warden: {
-      file: 'program.c',
-      passage: '  obey_rules(&child);\n',
-      instead: '  if (syscall(SYS_unshare, 0x10000000) < 0) fail(&child, "leave", "the cell");\n  obey_rules(&child);\n',
-    },
   },
 ]
