@@ -134,5 +134,4 @@ export const plantedMistakes: readonly Planted[] = [
     needs: 'cgroups',
     warden: { file: 'program.c', passage: '  join_groups(&child);\n', instead: '  (void)join_groups;\n' },
   },
-  },
 ]
