@@ -98,7 +98,7 @@ const statedMarks = { spec: ' *', policy: ' +', default: '' } as const
 
 function legend(controls: readonly ReceiptControl[]): string[] {
   const has = (who: ReceiptControl['stated']): boolean => controls.some(({ stated }) => stated === who)
-  const words = [...(has('spec') ? ['* stated by whoever asked for the sandbox'] : []), ...(has('policy') ? ['+ by a policy'] : [])]
+  const words = [...(has('spec') ? ['* stated by whoever asked'] : []), ...(has('policy') ? ['+ by a policy'] : [])]
   return words.length === 0 ? [] : [`  ${words.join('; ')}; the rest are defaults`]
 }
 

@@ -109,8 +109,17 @@ describe('the receipt of a cell', () => {
     expect((await sandbox.run('ulimit -Sn; ulimit -Hn')).stdout).toBe('64\n64\n')
     const why = 'a process that was started before it was lowered still has up to 4096'
     expect(await told()).toMatchObject({ requested: 64, stated: 'spec', enforced: 4096, verdict: 'asserted', why })
+    expect((await sandbox.run('ulimit -Sn; ulimit -Hn', { limits: { openFiles: 16 } })).stdout).toBe('16\n16\n')
     await older.kill()
+    expect((await sandbox.run('true')).exitCode).toBe(0)
     expect(await told()).toMatchObject({ requested: 64, enforced: 64, verdict: 'proven' })
+  })
+
+  test('tells of open files that were stated that a program has them at once', async () => {
+    await using sandbox = await Sandbox.create({ platform, limits: { openFiles: 2000 } })
+    expect((await sandbox.run('ulimit -Sn; ulimit -Hn')).stdout).toBe('2000\n2000\n')
+    const told = (await sandbox.receipt()).controls.find(({ control }) => control === 'limit.openFiles')
+    expect(told).toMatchObject({ requested: 2000, stated: 'spec', enforced: 2000, verdict: 'proven' })
   })
 
   test('names the policies that hold, and what they lowered', async () => {

@@ -35,7 +35,7 @@ describe('a run', () => {
         openFilesAtFirst: 1024,
         stated: [],
       },
-      output: undefined,
+      output: { limitBytes: 2 ** 20, onLimit: 'kill' },
     })
   })
 

@@ -209,11 +209,14 @@ describe('an iterated run', () => {
     expect(await eventsOf(sandbox.run('echo 1; sleep 0.1; echo 2 >&2; sleep 0.1; exit 5'))).toEqual(['stdout 1\n', 'stderr 2\n', 'exit 5'])
   })
 
-  test('has no output limit', async () => {
-    const small = await Sandbox.create({ platform, limits: { output: 10 } })
+  test.each([
+    ['has no output limit where none is stated', {}, 12_000_000],
+    ['has the output limit that is stated', { output: 10 }, 10],
+  ])('%s', async (_, limits, most) => {
+    const limited = await Sandbox.create({ platform, limits })
     let bytes = 0
-    for await (const event of small.run('head -c 3000000 /dev/zero')) if (event.type === 'stdout') bytes += event.bytes.length
-    expect(bytes).toBe(3_000_000)
+    for await (const event of limited.run('head -c 12000000 /dev/zero')) if (event.type === 'stdout') bytes += event.bytes.length
+    expect(bytes).toBe(most)
   })
 
   test('that is left early is killed, and nothing of it is left', async () => {
