@@ -129,7 +129,12 @@ describe('a receipt', () => {
     await said(id, 'echo one')
     const receipt = await engine.receipt(id)
     expect(asked.map(({ kind }) => kind)).toEqual(['cell', 'program', 'cell', 'everything'])
-    expect(receipt).toMatchObject({ sandbox: { id, name: 'audited' }, glovebox: '0.0.0', inspected: { processes: 1, threads: 1, complete: true }, usage: { runs: 1 } })
+    expect(receipt).toMatchObject({
+      sandbox: { id, name: 'audited' },
+      glovebox: '0.0.0',
+      inspected: { processes: 1, threads: 1, complete: true },
+      usage: { runs: 1 },
+    })
     const proven = receipt.controls.filter(({ subject, verdict }) => subject === 'run 1' && verdict === 'proven').map(({ control }) => control)
     expect(proven.sort()).toEqual(['capabilities', 'descriptors', 'filter', 'ids', 'no-new-privs', 'placement', 'rlimits', 'seccomp'])
   })

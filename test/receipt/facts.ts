@@ -65,7 +65,7 @@ export const programPosture: Posture = {
   ],
 }
 
-export const wished = {
+const wished = {
   name: 'review',
   agent: 'reviewer-7',
   template: 'python',

@@ -94,7 +94,6 @@ function parseShown(file: string, bytes: Uint8Array): unknown {
 
 async function readPublicKey(file: string): Promise<KeyObject> {
   if (file === '') throw new SandboxError('invalid', '--key: must not be empty; expected the path of a public key', { hint: 'glovebox receipt key > key.pem' })
-  if (file === '') throw new SandboxError('invalid', '--key: must not be empty; expected the path of a public key', { hint: 'glovebox receipt key > key.pem' })
   const bytes = await readInput(file)
   try {
     const key = createPublicKey(bytes)
