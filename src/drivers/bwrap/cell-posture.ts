@@ -10,7 +10,7 @@ import { parseIdMap } from '../../sys/posture/id-map.js'
 import { boundsOfDisk } from '../../sys/posture/memory-disk.js'
 import { type MountEntry, parseMountTable, reachableMounts } from '../../sys/posture/mount-table.js'
 import { namespaceNames, type Namespaces, readNamespaces } from '../../sys/posture/namespaces.js'
-import { readNewestFilter } from '../../sys/posture/newest-filter.js'
+import { type FilterReading, readNewestFilter } from '../../sys/posture/newest-filter.js'
 import { isGone, readProc } from '../../sys/posture/proc-files.js'
 import { observeProcess, ownFilters, type Surroundings } from '../../sys/posture/process-posture.js'
 import { parseStatus } from '../../sys/posture/process-status.js'
@@ -152,10 +152,12 @@ function guestsOf(view: CellView): GuestsView {
 async function observeProgram(view: CellView, { pid, depth, group }: ProgramSubject): Promise<Posture> {
   const hostPid = findProgram(view.warden, pid)
   if (hostPid === undefined) throw new SandboxError('broken', `the program with pid ${pid} is gone`)
+  // Another process reads it, so it is asked before the rest is read here.
+  const filter = depth === 'full' ? readNewestFilter(hostPid) : undefined
   const folders = view.groups?.places(group)
   const cgroupOf = (id: number): string => (folders === undefined ? 'none' : (outside(folders, (folder) => threadsIn(folder).has(id)) ?? 'run'))
   const short = observeProcess(hostPid, { ...surroundingsOf(view), cgroupOf })
-  const full = depth === 'full' ? [observeDescriptors(hostPid), await observeFilter(hostPid, short)] : []
+  const full = filter ? [observeDescriptors(hostPid), filterObservation(await filter, short)] : []
   return { subject: `pid ${pid}`, observations: [...short, ...full] }
 }
 
@@ -178,8 +180,7 @@ function observeDescriptors(pid: number): Observation {
   }
 }
 
-async function observeFilter(pid: number, observations: readonly Observation[]): Promise<Observation> {
-  const reading = await readNewestFilter(pid)
+function filterObservation(reading: FilterReading, observations: readonly Observation[]): Observation {
   if ('unreadable' in reading) return { control: 'filter', value: null, evidence: 'asserted', source: reading.unreadable }
   const isFiltered = (observations.find(({ control }) => control === 'seccomp')?.value as { mode: number }).mode === 2
   if (reading.hash === null && isFiltered) return { control: 'filter', value: null, evidence: 'asserted', source: 'this kernel shows no filters' }
