@@ -34,9 +34,10 @@ export function createCellPosture({ monitorPid, groups }: PostureOptions): CellP
   const own = { namespaces: readNamespaces('self'), filters: parseStatus(readProc('self', 'status')).filters ?? 0 }
   let known: Warden | undefined
   const look = async (subject: PostureSubject): Promise<readonly Posture[]> => {
-    known ??= findWarden(monitorPid)
+    const found = known === undefined ? findWarden(monitorPid) : undefined
+    known ??= found as Warden
     const view: CellView = { warden: known, groups, own }
-    if (subject.kind === 'cell') return [observeCell(view)]
+    if (subject.kind === 'cell') return [observeCell(view, found?.namespaces ?? readNamespaces(known.pid))]
     return subject.kind === 'program' ? [await observeProgram(view, subject)] : observeGuests(guestsOf(view))
   }
   return {
@@ -76,10 +77,9 @@ function kernel(control: string, value: Json, source: string): Observation {
   return { control, value, evidence: 'kernel', source }
 }
 
-function observeCell(view: CellView): Posture {
+function observeCell(view: CellView, now: Namespaces): Posture {
   const { pid, namespaces } = view.warden
   const own = view.own.namespaces
-  const now = readNamespaces(pid)
   if (now.pid !== namespaces.pid) throw new SandboxError('broken', 'the first process of the cell is gone')
   const mounts = reachableMounts(parseMountTable(readProc(pid, 'mountinfo')))
   const disk = boundsOfDisk(mounts)
