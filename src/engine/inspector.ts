@@ -15,8 +15,6 @@ export interface InspectorOptions {
   readonly cell: Cell
   /** What the warden was handed; undefined where the driver's guests run unfiltered. */
   readonly filter: Uint8Array | undefined
-  /** What was tried from inside, and found as demanded. */
-  readonly tried: readonly Observation[]
 }
 
 export interface GatedProgram {
@@ -31,22 +29,26 @@ export interface GatedProgram {
 export class Inspector {
   readonly #cell: Cell
   readonly #filterHash: string | undefined
-  readonly #tried: readonly Observation[]
+  readonly #tried: Observation[] = []
   #warden: WardenPosture = { filters: null, hasCgroup: true }
   #full: ProgramLook | undefined
   #short: ProgramLook | undefined
   /** Users of whom a program was read in full. */
   readonly #known = new Set<UserName>()
 
-  constructor({ cell, filter, tried }: InspectorOptions) {
+  constructor({ cell, filter }: InspectorOptions) {
     this.#cell = cell
     this.#filterHash = filter && createHash('sha256').update(filter).digest('hex')
-    this.#tried = tried
   }
 
   /** The latest that was read in full, then the latest in short. */
   get programs(): readonly ProgramLook[] {
     return [this.#full, this.#short].filter((look) => look !== undefined)
+  }
+
+  /** What was tried from inside, and found as demanded. */
+  addTried(observation: Observation): void {
+    this.#tried.push(observation)
   }
 
   /** In full unless another program of this user was. */

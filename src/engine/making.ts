@@ -81,9 +81,11 @@ export async function makeCell(preparation: Preparation, { filters, makers }: To
   }
   const open = await openCell({ driver, spec: cellSpec, filter, rules: fileRules(cellSpec.commands, cellSpec.mounts), signal })
   try {
-    const tried = cellSpec.commands ? [await tryCommands(cellSpec.commands, open)] : []
-    const inspector = probe.isolates && makers.inspect !== false ? new Inspector({ cell: open.cell, filter: open.filter, tried }) : undefined
+    const inspector = probe.isolates && makers.inspect !== false ? new Inspector({ cell: open.cell, filter: open.filter }) : undefined
     await inspector?.inspectCell()
+    // Only in a cell that is as demanded is anything tried.
+    const tried = cellSpec.commands && (await tryCommands(cellSpec.commands, open))
+    if (tried) inspector?.addTried(tried)
     return { probe, open, inspector }
   } catch (error) {
     open.warden.close()
