@@ -9,17 +9,9 @@
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef SYS_open_tree
-#define SYS_open_tree 428
-#endif
-#ifndef SYS_move_mount
-#define SYS_move_mount 429
-#endif
-
-enum { CLONE_TREE = 1, FROM_EMPTY_PATH = 4 };
+#include "mount-calls.h"
 
 int clone_mount(int fd, const char *path, const char *name)
 {

@@ -12,17 +12,11 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "die.h"
+#include "mount-calls.h"
 #include "mount-flags.h"
-
-#ifndef SYS_move_mount
-#define SYS_move_mount 429
-#endif
-
-enum { TO_EMPTY_PATH = 0x40 };
 
 /* The filesystems that are the cell's own: only there may a missing folder be made. */
 struct own {

@@ -5,21 +5,12 @@
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "die.h"
+#include "mount-calls.h"
 #include "mount-flags.h"
 #include "place.h"
-
-#ifndef SYS_open_tree
-#define SYS_open_tree 428
-#endif
-#ifndef SYS_move_mount
-#define SYS_move_mount 429
-#endif
-
-enum { CLONE_TREE = 1, FROM_EMPTY_PATH = 4 };
 
 /*
  * Inodes are shared by whoever can open them: with the host's own a guest could watch what the host opens, and hold its locks. Those of an

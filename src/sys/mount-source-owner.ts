@@ -59,7 +59,7 @@ function rowsOf(text: string): string[][] {
   return text.split('\n').map((line) => line.split(':'))
 }
 
-function contentOf(path: string): string {
+export function contentOf(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {

@@ -6,7 +6,6 @@ import {
   lstatSync,
   openSync,
   readdirSync,
-  readFileSync,
   readlinkSync,
   realpathSync,
   type Stats,
@@ -16,7 +15,7 @@ import {
 import { homedir } from 'node:os'
 import { SandboxError } from '../contract/errors.js'
 import type { Mount } from '../contract/spec.js'
-import { type Accounts, checkOwner, ownGroupOf, readAccounts, type SourceIds } from './mount-source-owner.js'
+import { type Accounts, checkOwner, contentOf, ownGroupOf, readAccounts, type SourceIds } from './mount-source-owner.js'
 import { forbiddenAtTop, forbiddenInHome, forbiddenTrees, isBelow, kernelFilesystems, type SourceFacts, sourceRefusal } from './mount-source-rules.js'
 import { ownPlaces } from './places.js'
 import { parseMountTable } from './posture/mount-table.js'
@@ -248,14 +247,6 @@ function homeFolders(passwd: string): string[] {
 function listeningSockets(): string[] {
   const lines = contentOf('/proc/net/unix').split('\n')
   return lines.flatMap((line) => /^(?:\S+ +){7}(\/.*)$/.exec(line)?.[1] ?? [])
-}
-
-function contentOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
 }
 
 function namesIn(folder: string): string[] {
