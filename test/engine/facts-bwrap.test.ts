@@ -1,3 +1,7 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPlatform } from '../../src/compose.js'
 import type { Probe } from '../../src/contract/driver.js'
@@ -26,6 +30,37 @@ afterAll(() => platform[Symbol.asyncDispose]())
 function lackOf(...names: (keyof Probe['limits'])[]): string | undefined {
   return names.flatMap((name) => (probe.limits[name].enforced ? [] : [`no ${name} limit here: ${probe.limits[name].why}`]))[0]
 }
+
+describe('a fork bomb compiled from C', () => {
+  test('stays within its processes, ends with its time, leaves none, and a neighbour answers within a second all the while', { timeout: 60_000 }, async ({
+    skip,
+  }) => {
+    const lack = lackOf('processes')
+    if (lack !== undefined) skip(lack)
+    const folder = mkdtempSync(join(tmpdir(), 'glovebox-bomb-'))
+    try {
+      const file = join(folder, 'bomb')
+      execFileSync('gcc', ['-static', '-O2', '-o', file, join(import.meta.dirname, '../sys/programs/fork-bomb.c')])
+      await using neighbour = await Sandbox.create({ platform })
+      await using sandbox = await Sandbox.create({ platform, limits: { processes: 32 } })
+      await sandbox.run('cat > bomb && chmod +x bomb', { stdin: readFileSync(file) })
+      const exploding = sandbox.run(['./bomb'], { timeout: '3s' })
+      const waits: number[] = []
+      for (let asked = performance.now(), end = asked + 2500; asked < end; asked = performance.now()) {
+        expect((await neighbour.run(['true'])).outcome).toEqual({ kind: 'exited', code: 0 })
+        waits.push(performance.now() - asked)
+      }
+      const { outcome, usage } = await exploding
+      expect(outcome).toEqual({ kind: 'timed-out', by: 'wall', limitMs: 3000 })
+      expect(Math.max(...waits)).toBeLessThan(1000)
+      expect(usage.processesPeak ?? 0).toBeLessThanOrEqual(32)
+      if (probe.limits.cpuTime.enforced) expect(usage.hits.processes).toBeGreaterThan(0)
+      expect((await sandbox.run('for i in 1 2 3 4 5 6 7 8; do sleep 0.1 & done; wait')).outcome).toEqual({ kind: 'exited', code: 0 })
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+})
 
 describe('the end of a run in a cell', () => {
   test('is out-of-memory only when the kernel killed its program for want of memory', async ({ skip }) => {
