@@ -1,5 +1,6 @@
 /*
- * inspect PID: writes the seccomp filter that a process loaded last to stdout, as an array of struct sock_filter; nothing when it has none.
+ * inspect: reads a pid from stdin, to its end, and writes the seccomp filter that this process loaded last to stdout, as an array of struct
+ * sock_filter; nothing when it has none, or when no pid came. From stdin, so that it can be started while the process is still on its way.
  *
  * Only a tracer of a stopped process may ask the kernel for that, and only with CAP_SYS_ADMIN. The process is seized and interrupted, which sends it
  * no signal: a system call in which it waits is begun again when it is let go, and its parent hears nothing. Should this program
@@ -32,6 +33,19 @@ static pid_t parse_pid(const char *text)
     fail("understand", text);
   }
   return (pid_t)value;
+}
+
+/* 0 when nobody is to be looked at after all. */
+static pid_t read_pid(void)
+{
+  char text[16];
+  size_t length = 0;
+  for (ssize_t got = 1; got != 0 && length < sizeof text - 1; length += (size_t)got) {
+    while ((got = read(STDIN_FILENO, text + length, sizeof text - 1 - length)) < 0 && errno == EINTR) { }
+    if (got < 0) fail("read", "the pid");
+  }
+  text[length] = '\0';
+  return length == 0 ? 0 : parse_pid(text);
 }
 
 /* Answers the signal that was about to be delivered when it stopped, or 0: it must get that when it goes on. */
@@ -73,14 +87,11 @@ static void write_all(const void *bytes, size_t length)
   }
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
   struct sock_filter code[BPF_MAXINSNS];
-  if (argc != 2) {
-    errno = EINVAL;
-    fail("understand", "the arguments");
-  }
-  pid_t pid = parse_pid(argv[1]);
+  pid_t pid = read_pid();
+  if (pid == 0) return 0;
   int signal = stop(pid);
   size_t length = read_newest(pid, code);
   if (ptrace(PTRACE_DETACH, pid, NULL, (void *)(long)signal) < 0) fail("let go", "the process");

@@ -89,7 +89,8 @@ export interface Captured {
 }
 
 export interface CaptureOptions {
-  readonly input?: Uint8Array
+  /** It is started before this is known. */
+  readonly input?: Uint8Array | Promise<Uint8Array>
   readonly env?: Readonly<Record<string, string>>
   /** It is killed when it takes longer; its code is then null. */
   readonly timeoutMs?: number
@@ -101,7 +102,9 @@ export async function capture(argv: readonly [string, ...string[]], options: Cap
   const child = spawn(file, rest, { cwd: '/', env: { ...options.env }, stdio: 'pipe', killSignal: 'SIGKILL', timeout: options.timeoutMs ?? 0 })
   const closed = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
   // A program that stops reading says why in its own words; the broken pipe adds nothing.
-  child.stdin.on('error', () => undefined).end(options.input)
+  child.stdin.on('error', () => undefined)
+  const end = (input?: Uint8Array): unknown => child.stdin.end(input)
+  void Promise.resolve(options.input).then(end, () => end())
   const [stdout, stderr, code] = await Promise.all([buffer(child.stdout), text(child.stderr), closed])
   return { code, stdout, stderr }
 }

@@ -11,6 +11,8 @@ export interface CellInspection {
   /** Under the limits that it was given last. */
   expects(limits: Limits): readonly Expectation[]
   posture(subject: PostureSubject): Promise<readonly Posture[]>
+  expectProgram(): void
+  close(): Promise<void>
 }
 
 export interface InspectionOrder {
@@ -23,5 +25,10 @@ export interface InspectionOrder {
 export function createInspection({ plan, lease: { cgroup, holds }, monitorPid }: InspectionOrder): CellInspection {
   const expected = expectedOfCell({ plan, hasGroups: cgroup !== undefined })
   const cell = createCellPosture({ monitorPid, groups: cgroup })
-  return { expects: (limits) => [...expected, ...expectedLimits(limits, cgroup === undefined ? [] : holds)], posture: (subject) => cell.read(subject) }
+  return {
+    expects: (limits) => [...expected, ...expectedLimits(limits, cgroup === undefined ? [] : holds)],
+    posture: (subject) => cell.read(subject),
+    expectProgram: () => cell.expectProgram(),
+    close: () => cell.close(),
+  }
 }

@@ -10,7 +10,8 @@ import { parseIdMap } from '../../sys/posture/id-map.js'
 import { boundsOfDisk } from '../../sys/posture/memory-disk.js'
 import { type MountEntry, parseMountTable, reachableMounts } from '../../sys/posture/mount-table.js'
 import { namespaceNames, type Namespaces, readNamespaces } from '../../sys/posture/namespaces.js'
-import { type FilterReading, readNewestFilter } from '../../sys/posture/newest-filter.js'
+import { FilterAhead } from '../../sys/posture/filter-ahead.js'
+import type { FilterReading } from '../../sys/posture/newest-filter.js'
 import { isGone, readProc } from '../../sys/posture/proc-files.js'
 import { observeProcess, ownFilters, type Surroundings } from '../../sys/posture/process-posture.js'
 import { parseStatus } from '../../sys/posture/process-status.js'
@@ -28,19 +29,26 @@ export interface PostureOptions {
 
 export interface CellPosture {
   read(subject: PostureSubject): Promise<readonly Posture[]>
+  /** A program is about to be started, and the first will be read in full: what takes a process of its own to read is made ready meanwhile. */
+  expectProgram(): void
+  /** Resolves when nothing that was made ready is left. */
+  close(): Promise<void>
 }
 
 export function createCellPosture({ monitorPid, groups }: PostureOptions): CellPosture {
   const own = { namespaces: readNamespaces('self'), filters: parseStatus(readProc('self', 'status')).filters ?? 0 }
+  const filters = new FilterAhead()
   let known: Warden | undefined
   const look = async (subject: PostureSubject): Promise<readonly Posture[]> => {
     const found = known === undefined ? findWarden(monitorPid) : undefined
     known ??= found as Warden
     const view: CellView = { warden: known, groups, own }
     if (subject.kind === 'cell') return [observeCell(view, found?.namespaces ?? readNamespaces(known.pid))]
-    return subject.kind === 'program' ? [await observeProgram(view, subject)] : observeGuests(guestsOf(view))
+    return subject.kind === 'program' ? [await observeProgram({ view, subject, filters })] : observeGuests(guestsOf(view))
   }
   return {
+    expectProgram: () => filters.prepare(),
+    close: () => filters.close(),
     read: async (subject) => {
       try {
         return await look(subject)
@@ -149,11 +157,17 @@ function guestsOf(view: CellView): GuestsView {
   return { places: { first: warden.pid, pidNamespace: warden.namespaces.pid, folders: groups?.places(undefined) }, surroundings: surroundingsOf(view) }
 }
 
-async function observeProgram(view: CellView, { pid, depth, group }: ProgramSubject): Promise<Posture> {
+interface ProgramLook {
+  readonly view: CellView
+  readonly subject: ProgramSubject
+  readonly filters: FilterAhead
+}
+
+async function observeProgram({ view, subject: { pid, depth, group }, filters }: ProgramLook): Promise<Posture> {
   const hostPid = findProgram(view.warden, pid)
   if (hostPid === undefined) throw new SandboxError('broken', `the program with pid ${pid} is gone`)
   // Another process reads it, so it is asked before the rest is read here.
-  const filter = depth === 'full' ? readNewestFilter(hostPid) : undefined
+  const filter = depth === 'full' ? filters.read(hostPid) : undefined
   const folders = view.groups?.places(group)
   const cgroupOf = (id: number): string => (folders === undefined ? 'none' : (outside(folders, (folder) => threadsIn(folder).has(id)) ?? 'run'))
   const short = observeProcess(hostPid, { ...surroundingsOf(view), cgroupOf })

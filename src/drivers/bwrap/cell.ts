@@ -49,6 +49,7 @@ export class BwrapCell implements Cell {
   }
 
   beginRun(limits: RunLimits): CellRun {
+    this.#parts.inspection.expectProgram()
     return this.#parts.limits.beginRun(limits)
   }
 
@@ -70,8 +71,8 @@ export class BwrapCell implements Cell {
   }
 
   async #close(): Promise<void> {
-    const { process, remains, release } = this.#parts
-    await endProcess(process, remains)
+    const { process, inspection, remains, release } = this.#parts
+    await Promise.all([endProcess(process, remains), inspection.close()])
     await release()
   }
 }

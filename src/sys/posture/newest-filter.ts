@@ -7,13 +7,17 @@ import { parseStatus } from './process-status.js'
 /** `hash` is null for a process without a filter. */
 export type FilterReading = { readonly hash: string | null } | { readonly unreadable: string }
 
-const timeoutMs = 5000
+const timeoutMs = 30_000
 
-/** SHA-256 of the filter that a process loaded last. The process is stopped for a moment and does not notice. */
-export async function readNewestFilter(pid: number): Promise<FilterReading> {
+/**
+ * SHA-256 of the filter that a process loaded last. The process is stopped for a moment and does not notice. What reads it is started at once and
+ * waits for the pid, so that a process can be named that is still on its way; undefined when there will be none.
+ */
+export async function readNewestFilter(pid: Promise<number | undefined>): Promise<FilterReading> {
   if (!mayAsk()) return { unreadable: 'only root may read the filter of a process' }
   try {
-    const { code, stdout, stderr } = await capture([nativeProgram('inspect'), `${pid}`], { timeoutMs })
+    const input = pid.then((number) => Buffer.from(number === undefined ? '' : `${number}`))
+    const { code, stdout, stderr } = await capture([nativeProgram('inspect')], { input, timeoutMs })
     if (code !== 0) return { unreadable: stderr.trim() || `inspect ended with ${code}` }
     return { hash: stdout.length === 0 ? null : createHash('sha256').update(stdout).digest('hex') }
   } catch (error) {
