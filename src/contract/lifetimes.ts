@@ -1,0 +1,33 @@
+import type { CallOptions, SandboxInfo } from './platform.js'
+import type { Ending } from './run.js'
+
+export const expiryActs = ['close', 'pause'] as const
+export type ExpiryAct = (typeof expiryActs)[number]
+
+export interface PauseOptions extends CallOptions {
+  /** False: only id, environment and files are kept; its programs end, and resuming starts anew. True unless given. */
+  readonly memory?: boolean
+}
+
+/** What happened to a sandbox, with the reason. */
+export type SandboxEvent =
+  | { readonly type: 'exit'; readonly at: string; readonly pid: number; readonly tag?: string; readonly ending: Ending }
+  | { readonly type: 'paused' | 'resumed'; readonly at: string; readonly reason: string }
+  /** Its lifetime or its idle time is over; `closed` or `paused` follows. */
+  | { readonly type: 'expired'; readonly at: string; readonly reason: string }
+  | { readonly type: 'limited'; readonly at: string; readonly reason: string }
+  /** The last one. */
+  | { readonly type: 'closed'; readonly at: string; readonly reason: string }
+
+export interface PlatformLife {
+  /** The programs stand still, their clocks too: neither processor nor wall time of a run goes on. */
+  pause(id: string, options?: PauseOptions): Promise<SandboxInfo>
+  /** Quiet when it runs. */
+  resume(id: string, options?: CallOptions): Promise<SandboxInfo>
+  /** It lives at least so long from now; never shortens. */
+  extend(id: string, duration: number | string, options?: CallOptions): Promise<SandboxInfo>
+  /** It lives so long from now. */
+  setLifetime(id: string, duration: number | string, options?: CallOptions): Promise<SandboxInfo>
+  /** From now on; ends after `closed`. Leaving the iteration is quiet. */
+  events(id: string, options?: CallOptions): AsyncIterable<SandboxEvent>
+}
