@@ -30,6 +30,7 @@ const PROGRAMS = {
       'frame.c',
       'keeper.c',
       'kill.c',
+      'layers.c',
       'main.c',
       'mount-flags.c',
       'mux.c',

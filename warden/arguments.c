@@ -60,6 +60,14 @@ static void read_recognition(struct recognition *recognition, struct reader *rea
   *recognition = (struct recognition){ .fd = (int)fd, .path = value(reader) };
 }
 
+static void read_overlay(struct overlay *overlay, struct reader *reader)
+{
+  overlay->from = value(reader);
+  unsigned long index = number(reader, 10);
+  if (index > ARGUMENTS_INDEX_MOST) refuse(reader->option);
+  overlay->index = (unsigned)index;
+}
+
 static void read_place(struct place *place, struct reader *reader)
 {
   place->from = value(reader);
@@ -104,6 +112,8 @@ void arguments_parse(struct arguments *arguments, char **argv)
     else if (!strcmp(option, "--writable")) read_writable(&arguments->writables[next_index(&arguments->writable_count, &reader)], &reader);
     else if (!strcmp(option, "--folder")) read_writable(&arguments->folders[next_index(&arguments->folder_count, &reader)], &reader);
     else if (!strcmp(option, "--recognise")) read_recognition(&arguments->recognitions[next_index(&arguments->recognition_count, &reader)], &reader);
+    else if (!strcmp(option, "--overlay")) read_overlay(&arguments->overlays[next_index(&arguments->overlay_count, &reader)], &reader);
+    else if (!strcmp(option, "--layers")) arguments->layers = value(&reader);
     else if (!strcmp(option, "--place")) read_place(&arguments->places[next_index(&arguments->place_count, &reader)], &reader);
     else if (!strcmp(option, "--noexec")) arguments->noexec = true;
     else if (!strcmp(option, "--veil")) add_path(&arguments->veils, value(&reader));
@@ -116,6 +126,7 @@ void arguments_parse(struct arguments *arguments, char **argv)
     else if (!strcmp(option, "--subreaper")) arguments->subreaper = true;
     else refuse(option);
   }
+  if (arguments->overlay_count && !arguments->disk_bytes && !arguments->layers) refuse("--overlay without --disk");
   if (!arguments->disk_bytes != !arguments->writable_count) refuse(arguments->disk_bytes ? "--disk without --writable" : "--writable without --disk");
 }
 

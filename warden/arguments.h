@@ -8,7 +8,7 @@
 
 #include "warden.h"
 
-enum { ARGUMENTS_PATHS_MOST = 64 };
+enum { ARGUMENTS_PATHS_MOST = 64, ARGUMENTS_INDEX_MOST = 9999 };
 
 struct writable {
   const char *path;
@@ -33,6 +33,12 @@ struct recognition {
   const char *path;
 };
 
+/* A folder to be covered with a writable overlay of itself, and the name of what is written there. */
+struct overlay {
+  const char *from;
+  unsigned index;
+};
+
 struct place {
   const char *from, *to;
   bool readonly, noexec;
@@ -47,6 +53,9 @@ struct arguments {
   size_t folder_count;
   struct recognition recognitions[ARGUMENTS_PATHS_MOST];
   size_t recognition_count;
+  struct overlay overlays[ARGUMENTS_PATHS_MOST];
+  size_t overlay_count;
+  const char *layers; /* NULL: they are on the disk */
   struct place places[ARGUMENTS_PATHS_MOST];
   size_t place_count;
   bool pts;

@@ -38,6 +38,7 @@ static void settle_descriptors(struct warden *warden, const struct arguments *ar
     if (join->file) strcpy(warden->joins[i].file, join->file);
   }
   warden->join_count = arguments->join_count;
+  if (warden->layers >= 0) kept.fds[kept.count++] = warden->layers;
   if (fds_close_all_but(&kept) < 0) die("close", "descriptors");
   if (fds_set_nonblocking(0) < 0 || fds_set_nonblocking(1) < 0) die("set non-blocking", "the channel");
 }
@@ -94,7 +95,7 @@ int main(int argc, char **argv, char **envp)
   if (!arguments || !warden) die("allocate", "the warden");
   arguments_parse(arguments, argv);
   warden->subreaper = arguments->subreaper;
-  setup_mounts(arguments);
+  warden->layers = setup_mounts(arguments);
   settle_descriptors(warden, arguments);
   arguments_wipe(argv, envp);
   free(arguments);

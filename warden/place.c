@@ -85,7 +85,14 @@ static void set_flags(const struct place *place)
   if (!(mounted.f_flag & ST_RDONLY) != !place->readonly) die(place->readonly ? "make read-only" : "make writable", place->to);
 }
 
-static void place_one(const struct place *place, const struct own *own)
+/* What an overlay was laid over stays behind when that moves on. */
+static void uncover(const char *from, const struct arguments *arguments)
+{
+  for (size_t i = 0; i < arguments->overlay_count; i++)
+    if (!strcmp(arguments->overlays[i].from, from) && umount2(from, MNT_DETACH) < 0) die("unmount", from);
+}
+
+static void place_one(const struct place *place, const struct own *own, const struct arguments *arguments)
 {
   struct stat source;
   errno = EINVAL;
@@ -96,6 +103,7 @@ static void place_one(const struct place *place, const struct own *own)
   int target = open_target(place->to, kind, own);
   if (syscall(SYS_move_mount, AT_FDCWD, place->from, target, "", TO_EMPTY_PATH) < 0) die("place a mount at", place->to);
   close(target);
+  uncover(place->from, arguments);
   if (kind == S_IFDIR ? rmdir(place->from) < 0 : unlink(place->from) < 0) die("remove", place->from);
 }
 
@@ -111,15 +119,19 @@ static void remove_folder_of(const char *path)
   if (length > 0 && rmdir(folder) < 0) die("remove", folder);
 }
 
+void place_recognise(const struct arguments *arguments)
+{
+  for (size_t i = 0; i < arguments->recognition_count; i++) recognise(&arguments->recognitions[i]);
+}
+
 void place_mounts(const struct arguments *arguments)
 {
   struct stat root, disk;
   if (!arguments->place_count) return;
-  for (size_t i = 0; i < arguments->recognition_count; i++) recognise(&arguments->recognitions[i]);
   if (stat("/", &root) < 0) die("look at", "/");
   disk = root;
   if (arguments->writable_count && stat(arguments->writables[0].path, &disk) < 0) die("look at", arguments->writables[0].path);
   const struct own own = { .root = root.st_dev, .disk = disk.st_dev };
-  for (size_t i = 0; i < arguments->place_count; i++) place_one(&arguments->places[i], &own);
+  for (size_t i = 0; i < arguments->place_count; i++) place_one(&arguments->places[i], &own, arguments);
   remove_folder_of(arguments->places[0].from);
 }

@@ -4,6 +4,8 @@
 
 #include "arguments.h"
 
+/* Before anything covers them. */
+void place_recognise(const struct arguments *arguments);
 /* Once the cell's writable folders are there, and while its root still is writable. */
 void place_mounts(const struct arguments *arguments);
 

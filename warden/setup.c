@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "die.h"
+#include "layers.h"
 #include "mount-calls.h"
 #include "mount-flags.h"
 #include "place.h"
@@ -48,11 +49,11 @@ static int clone_folder(int disk, const struct writable *writable, int index)
 
 /*
  * One tmpfs carries every writable folder, so that they share its budget. It needs a place only until each folder has become a mount
- * of its own; the first of the paths lends it.
+ * of its own; the first of the paths lends it. Answers the folder of layers.
  */
-static void mount_disk(const struct arguments *arguments)
+static int mount_disk(const struct arguments *arguments)
 {
-  if (!arguments->disk_bytes) return;
+  if (!arguments->disk_bytes) return -1;
   const char *stage = arguments->writables[0].path;
   char options[128];
   snprintf(options, sizeof options, "size=%s,nr_inodes=%s,mode=0755", arguments->disk_bytes, arguments->disk_inodes);
@@ -61,6 +62,7 @@ static void mount_disk(const struct arguments *arguments)
   if (disk < 0) die("open", stage);
   int trees[ARGUMENTS_PATHS_MOST];
   for (size_t i = 0; i < arguments->writable_count; i++) trees[i] = clone_folder(disk, &arguments->writables[i], (int)i);
+  int layers = layers_lay(arguments, disk);
   close(disk);
   if (umount2(stage, MNT_DETACH) < 0) die("unmount", stage);
   for (size_t i = 0; i < arguments->writable_count; i++) {
@@ -68,6 +70,7 @@ static void mount_disk(const struct arguments *arguments)
     if (syscall(SYS_move_mount, trees[i], "", AT_FDCWD, path, FROM_EMPTY_PATH) < 0) die("mount writable", path);
     close(trees[i]);
   }
+  return layers;
 }
 
 /* What a guest writes it cannot start then, and no loader can map it to be executed. */
@@ -117,10 +120,11 @@ static void detach(const char *path)
   if (umount2(path, MNT_DETACH) < 0) die("detach", path);
 }
 
-void setup_mounts(const struct arguments *arguments)
+int setup_mounts(const struct arguments *arguments)
 {
   for (size_t i = 0; i < arguments->veils.count; i++) veil(arguments->veils.list[i]);
-  mount_disk(arguments);
+  place_recognise(arguments);
+  int layers = arguments->layers ? layers_lay_within(arguments) : mount_disk(arguments);
   for (size_t i = 0; i < arguments->folder_count; i++) make_folder(&arguments->folders[i]);
   place_mounts(arguments);
   for (size_t i = 0; arguments->noexec && i < arguments->writable_count; i++) forbid_execution(arguments->writables[i].path);
@@ -129,4 +133,5 @@ void setup_mounts(const struct arguments *arguments)
   /* Last, so that a mask is as read-only as the /dev/null that it is made of. */
   for (size_t i = 0; i < arguments->masks.count; i++) mask(arguments->masks.list[i]);
   for (size_t i = 0; i < arguments->detaches.count; i++) detach(arguments->detaches.list[i]);
+  return layers;
 }

@@ -4,7 +4,7 @@
 
 #include "arguments.h"
 
-/* Carries them out in the order of PROTOCOL.md's table; dies at the first that fails. */
-void setup_mounts(const struct arguments *arguments);
+/* Carries them out in the order of PROTOCOL.md's table; dies at the first that fails. Answers the folder of layers, closed on exec; -1 when there is none. */
+int setup_mounts(const struct arguments *arguments);
 
 #endif

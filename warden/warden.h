@@ -30,6 +30,7 @@ struct warden {
   bool subreaper; /* not pid 1: no boundary */
   struct join joins[WARDEN_JOINS_MOST];
   size_t join_count;
+  int layers; /* the folder with a folder for each overlay, closed on exec and never a guest's; -1: none */
   struct rlimit files; /* RLIMIT_NOFILE as it was: programs get it back */
   int signals;         /* signalfd */
   struct inbox inbox;
