@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
 import { changeLimits } from './cgroup-change.js'
+import { findFreezer, type Freezer, thawDead } from './cgroup-freezer.js'
 import { type CgroupTree, Group } from './cgroup-files.js'
 import { doorOf, handedDown, type Hierarchy, type Levels, levelsOf, runControllers, settingsOf } from './cgroup-levels.js'
 import {
@@ -40,6 +41,10 @@ export interface CellCgroup {
   limit(limits: CgroupLimits): void
   /** What the guests used, all together, so far. */
   usage(): CgroupUsage & CgroupNow & CgroupHits
+  /** Stops every guest, the warden not; resolves when they stand still. Throws SandboxError('unsupported') where no group can be frozen. */
+  freeze(): Promise<void>
+  thaw(): Promise<void>
+  /** What is frozen too. */
   kill(): void
   /** Idempotent; kills what is left. */
   remove(): Promise<void>
@@ -71,6 +76,8 @@ export async function createCellCgroup({ hierarchies, tree, name, limits, writer
 
 /** Everything of a cell, in every hierarchy. */
 export async function removeCellGroups(cells: readonly Group[]): Promise<void> {
+  // Nothing can be removed anywhere while a process is frozen in one hierarchy.
+  for (const cell of cells) thawDead(cell)
   for (const cell of cells) await cell.remove()
 }
 
@@ -91,6 +98,7 @@ class KernelCellCgroup implements CellCgroup {
   readonly runJoins: CellCgroup['runJoins']
   readonly #parts: CellCgroupParts
   #limits: CgroupLimits
+  #freezer: Freezer | undefined
 
   constructor(parts: CellCgroupParts) {
     const { levels } = parts
@@ -169,13 +177,29 @@ class KernelCellCgroup implements CellCgroup {
     return { ...counted, oomKills: addKnown(own.oomKills, runs.oomKills), processHits: addKnown(own.processHits, runs.processHits) }
   }
 
+  async freeze(): Promise<void> {
+    this.#freezer ??= findFreezer(this.#parts.levels)
+    if (this.#freezer === undefined) throw new SandboxError('unsupported', 'no cgroup of this cell can be frozen')
+    await this.#freezer.freeze()
+  }
+
+  async thaw(): Promise<void> {
+    await this.#freezer?.thaw()
+  }
+
   kill(): void {
     for (const { guest, warden } of this.#parts.levels) for (const group of [guest, ...(warden ? [warden] : [])]) group.kill()
+    // What was killed ends once it is let go; `remove` waits for it.
+    void this.#freezer?.release()
   }
 
   async remove(): Promise<void> {
     this.#parts.runs.stop()
-    await removeCellGroups(this.#parts.levels.map(({ cell }) => cell))
+    try {
+      await removeCellGroups(this.#parts.levels.map(({ cell }) => cell))
+    } finally {
+      await this.#freezer?.release()
+    }
   }
 
   #ask(question: (files: ControllerFiles, guest: Group) => object): object[] {

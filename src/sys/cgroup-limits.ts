@@ -146,6 +146,9 @@ const cpuacct1: ControllerFiles = {
   },
 }
 
+/** Bounds nothing: it stops and lets go. In version 2 every group can do so without a controller. */
+const freezer1: ControllerFiles = { ...countsNothing, ...limitsNothing, needs: 'freezer.state' }
+
 /** No controller of version 2: every group there has its processor time counted. */
 const cpuacct2: ControllerFiles = {
   ...countsNothing,
@@ -173,6 +176,6 @@ const pids2: ControllerFiles = {
 }
 
 export const controllerFiles: Readonly<Record<1 | 2, Readonly<Partial<Record<Controller, ControllerFiles>>>>> = {
-  1: { memory: memory1, cpu: cpu1, cpuacct: cpuacct1, pids, blkio: blkio1 },
+  1: { memory: memory1, cpu: cpu1, cpuacct: cpuacct1, pids, blkio: blkio1, freezer: freezer1 },
   2: { memory: memory2, cpu: cpu2, cpuacct: cpuacct2, pids: pids2, io: io2 },
 }

@@ -2,9 +2,9 @@ import { join, resolve } from 'node:path'
 
 /** Where cgroups are mounted, told from /proc/self/mountinfo and /proc/self/cgroup. */
 
-export type Controller = 'memory' | 'cpu' | 'pids' | 'cpuacct' | 'blkio' | 'io'
+export type Controller = 'memory' | 'cpu' | 'pids' | 'cpuacct' | 'blkio' | 'io' | 'freezer'
 /** What version 1 may bind to a hierarchy; `io` is the name of `blkio` in version 2. */
-const controllers: readonly Controller[] = ['memory', 'cpu', 'pids', 'cpuacct', 'blkio']
+const controllers: readonly Controller[] = ['memory', 'cpu', 'pids', 'cpuacct', 'blkio', 'freezer']
 
 export interface CgroupMount {
   readonly version: 1 | 2

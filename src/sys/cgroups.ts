@@ -19,6 +19,8 @@ export type CgroupLimit = 'memory' | 'cpus' | 'cpuTime' | 'processes' | 'readRat
 
 export interface Cgroups {
   readonly enforces: Readonly<Record<CgroupLimit, Enforcement>>
+  /** Whether the guests of a cell can be stopped all at once. */
+  readonly freezes: Enforcement
   create(order: CgroupLimits & { readonly id: string; readonly writer?: number | undefined }): Promise<CellCgroup>
   /** Removes what owners that died left behind; resolves to how many cells that were. */
   sweep(): Promise<number>
@@ -68,6 +70,7 @@ export function detectCgroups(facts: CgroupFacts = {}): Cgroups | CgroupsUnavail
   const ownPrefix = cellName('')
   return {
     enforces,
+    freezes: judgeFreezing({ found, hierarchies, tree }),
     create: ({ id, writer, ...limits }) => createCellCgroup({ hierarchies, tree, name: `${ownPrefix}${id}`, limits, writer }),
     sweep: () => sweepMounts(mounts, tree),
   }
@@ -96,6 +99,16 @@ function enforcementOf(limit: CgroupLimit, found: readonly Finding[]): Enforceme
   if ('why' in finding.place) return { enforced: false, why: finding.place.why }
   const what = limit === 'cpuTime' ? `the run's group of cgroup v${finding.version}, read by the engine,` : `cgroup v${finding.version} ${finding.controller}`
   return { enforced: true, by: `${what} at ${finding.place.base}` }
+}
+
+/** In version 2 it is a file of every group, from Linux 5.2 on. */
+function judgeFreezing({ found, hierarchies, tree }: Pick<RateFacts, 'hierarchies' | 'tree'> & { readonly found: readonly Finding[] }): Enforcement {
+  const legacy = found.find(({ place }) => place.controllers.includes('freezer'))?.place
+  if (legacy) return 'base' in legacy ? { enforced: true, by: `cgroup v1 freezer at ${legacy.base}` } : { enforced: false, why: legacy.why }
+  const unified = hierarchies.find(({ version }) => version === 2)
+  if (unified === undefined) return { enforced: false, why: 'this kernel offers no freezer cgroup' }
+  const why = tryGroup(new Group(unified.base, tree), { version: 2, controllers: [], besides: ['cgroup.freeze'] })
+  return why === undefined ? { enforced: true, by: `cgroup v2 at ${unified.base}` } : { enforced: false, why }
 }
 
 interface RateFacts {
@@ -214,15 +227,21 @@ function stepAside(group: Group): boolean {
   return true
 }
 
+interface GroupTrial extends Pick<Hierarchy, 'version' | 'controllers'> {
+  /** Files that it must have too. */
+  readonly besides?: readonly string[]
+}
+
 /** Makes a group and removes it again. Why that did not work, or undefined. */
-function tryGroup(parent: Group, { version, controllers }: Pick<Hierarchy, 'version' | 'controllers'>): string | undefined {
+function tryGroup(parent: Group, { version, controllers, besides = [] }: GroupTrial): string | undefined {
   const trial = parent.below(cellName(`trial${randomUUID().slice(0, 8)}`))
   try {
     trial.make()
   } catch (error) {
     return wordsOf(parent, error)
   }
-  const lacking = controllers.flatMap((name) => controllerFiles[version][name]?.needs ?? []).filter((control) => !trial.has(control))
+  const needs = [...controllers.flatMap((name) => controllerFiles[version][name]?.needs ?? []), ...besides]
+  const lacking = needs.filter((control) => !trial.has(control))
   trial.tryRemove()
   return lacking.length === 0 ? undefined : `${parent.folder} gives its groups no ${lacking.join(', ')}`
 }
@@ -241,14 +260,9 @@ function wordsOf(group: Group, error: unknown): string {
 
 /** Leftovers are sought everywhere: the engine that made them may have had another place of its own. */
 async function sweepMounts(mounts: readonly CgroupMount[], tree: CgroupTree): Promise<number> {
-  const names = new Set<string>()
-  for (const { mountPoint } of mounts) {
-    for (const group of leftoversBelow(new Group(mountPoint, tree), tree)) {
-      await removeCellGroups([group])
-      names.add(group.folder.slice(group.folder.lastIndexOf('/')))
-    }
-  }
-  return names.size
+  const groups = mounts.flatMap(({ mountPoint }) => leftoversBelow(new Group(mountPoint, tree), tree))
+  await removeCellGroups(groups)
+  return new Set(groups.map(({ folder }) => folder.slice(folder.lastIndexOf('/')))).size
 }
 
 function leftoversBelow(group: Group, tree: CgroupTree): Group[] {
