@@ -27,6 +27,7 @@ const PROGRAMS = {
       'engine.c',
       'fds.c',
       'feed.c',
+      'files*.c',
       'frame.c',
       'keeper.c',
       'kill.c',

@@ -13,7 +13,7 @@ enum {
   FRAME_FILTER_MOST = 32768,
   FRAME_RULES_MOST = 4 * 1024 * 1024,
   FRAME_TEXT_MOST = 256,
-  FRAME_VERSION = 2,
+  FRAME_VERSION = 3,
 };
 
 enum frame_type {

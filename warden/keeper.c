@@ -50,14 +50,17 @@ static void take_places(const struct plan *plan)
   struct fds_kept kept = { .fds = { plan->link }, .count = 1 };
   for (size_t i = 0; i < plan->warden->join_count; i++) kept.fds[kept.count++] = plan->warden->joins[i].fd;
   if (plan->warden->rules.given) kept.fds[kept.count++] = plan->warden->rules.fd;
+  if (plan->start->layers && plan->warden->layers >= 0) kept.fds[kept.count++] = plan->warden->layers;
   if (fds_close_all_but(&kept) < 0) give_up(plan, "close", "descriptors");
 }
 
 static void close_what_programs_need(const struct plan *plan)
 {
-  for (int fd = 0; fd < 3; fd++) close(fd);
+  /* A terminal that nobody holds would look like the end of its output; a program may close it and open it again. */
+  for (int fd = plan->start->terminal ? 1 : 0; fd < 3; fd++) close(fd);
   for (size_t i = 0; i < plan->warden->join_count; i++) close(plan->warden->joins[i].fd);
   if (plan->warden->rules.given) close(plan->warden->rules.fd);
+  if (plan->start->layers && plan->warden->layers >= 0) close(plan->warden->layers);
 }
 
 /* The keeper lives as long as anything of the run does; what the program was told, it need not know, nor its memory hold. */

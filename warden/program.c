@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -14,12 +15,16 @@
 
 #include "caps.h"
 #include "fds.h"
+#include "files.h"
 #include "keeper.h"
 #include "report.h"
 
+enum { LAYERS_FD = 3 };
+
 struct child {
   const struct warden *warden;
-  const struct start *start;
+  struct start *start;
+  struct rules rules; /* a copy: its descriptor may have to make way */
   int status;
 };
 
@@ -58,6 +63,32 @@ static void join_groups(const struct child *child)
   }
   errno = ENOENT;
   if (!placed) fail(child, "find a place to join group", group);
+}
+
+static int move_up(const struct child *child, int fd)
+{
+  int moved = fcntl(fd, F_DUPFD_CLOEXEC, LAYERS_FD + 1);
+  if (moved < 0) fail(child, "move", "a descriptor");
+  return moved;
+}
+
+/* The worker's number for it is fixed, and may be taken by what is needed until it begins. */
+static void place_layers(struct child *child)
+{
+  errno = EOPNOTSUPP;
+  if (child->warden->layers < 0) fail(child, "find", "the layers");
+  child->status = move_up(child, child->status);
+  if (child->rules.given) child->rules.fd = move_up(child, child->rules.fd);
+  if (dup2(child->warden->layers, LAYERS_FD) < 0) fail(child, "place", "the layers");
+}
+
+static void close_what_is_not_its_own(struct child *child)
+{
+  if (child->start->layers) place_layers(child);
+  struct fds_kept kept = { .fds = { child->status }, .count = 1 };
+  if (child->rules.given) kept.fds[kept.count++] = child->rules.fd;
+  if (child->start->layers) kept.fds[kept.count++] = LAYERS_FD;
+  if (fds_close_all_but(&kept) < 0) fail(child, "close", "descriptors");
 }
 
 static void reset_signals(void)
@@ -125,8 +156,8 @@ static void load_filter(const struct child *child)
 
 static void obey_rules(const struct child *child)
 {
-  if (rules_obey(&child->warden->rules) < 0) fail(child, "obey", "file rules");
-  if (child->warden->rules.given) close(child->warden->rules.fd);
+  if (rules_obey(&child->rules) < 0) fail(child, "obey", "file rules");
+  if (child->rules.given) close(child->rules.fd);
 }
 
 /*
@@ -181,31 +212,50 @@ static void execute(const struct start *start)
   else errno = ENOENT;
 }
 
-_Noreturn void become_program(const struct plan *plan, int status)
+/* What it needs of START it has been given; its end of the status closes as it would by execve. */
+static _Noreturn void serve_files(const struct child *child)
 {
-  const struct child child = { .warden = plan->warden, .start = plan->start, .status = status };
-  if (setsid() < 0) fail(&child, "make", "session");
-  umask(022);
-  join_groups(&child);
-  reset_signals();
-  struct fds_kept kept = { .fds = { status }, .count = 1 };
-  if (plan->warden->rules.given) kept.fds[kept.count++] = plan->warden->rules.fd;
-  if (fds_close_all_but(&kept) < 0) fail(&child, "close", "descriptors");
-  set_rlimits(&child);
-  drop_privileges(&child);
-  if (chdir(plan->start->cwd) < 0) {
-    struct failure failure = { .stage = STAGE_CWD };
-    failure_note(&failure, "enter", plan->start->cwd);
-    fail_at(&child, &failure);
-  }
+  int layers = child->start->layers ? LAYERS_FD : -1;
+  start_free(child->start);
+  close(child->status);
+  _exit(files_worker(0, 1, layers));
+}
+
+static void enter_folder(const struct child *child)
+{
+  if (chdir(child->start->cwd) == 0) return;
+  struct failure failure = { .stage = STAGE_CWD };
+  failure_note(&failure, "enter", child->start->cwd);
+  fail_at(child, &failure);
+}
+
+static void unblock_signals(void)
+{
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+_Noreturn void become_program(const struct plan *plan, int status)
+{
+  struct child child = { .warden = plan->warden, .start = plan->start, .rules = plan->warden->rules, .status = status };
+  if (setsid() < 0) fail(&child, "make", "session");
+  if (child.start->terminal && ioctl(0, TIOCSCTTY, 0) < 0) fail(&child, "control", "terminal");
+  umask(022);
+  join_groups(&child);
+  reset_signals();
+  close_what_is_not_its_own(&child);
+  set_rlimits(&child);
+  drop_privileges(&child);
+  enter_folder(&child);
+  if (child.start->worker) prctl(PR_SET_NAME, "files");
+  unblock_signals();
   obey_rules(&child);
   load_filter(&child);
-  if (plan->start->gate) wait_at_gate(&child);
-  execute(plan->start);
+  if (child.start->gate) wait_at_gate(&child);
+  if (child.start->worker) serve_files(&child);
+  execute(child.start);
   struct failure failure = { .stage = STAGE_EXEC };
-  failure_note(&failure, "execute", plan->start->argv[0]);
+  failure_note(&failure, "execute", child.start->argv[0]);
   fail_at(&child, &failure);
 }

@@ -5,7 +5,7 @@
 
 #include "wire.h"
 
-enum { STDIN_FED = 1, GATE = 2 };
+enum { STDIN_FED = 1, GATE = 2, TERMINAL = 4, WORKER = 8, LAYERS = 16, ALL_FLAGS = 31 };
 
 struct cursor {
   const uint8_t *at;
@@ -35,6 +35,12 @@ static uint32_t take_u32(struct cursor *cursor)
 {
   const uint8_t *at = take(cursor, 4);
   return at ? wire_u32(at) : 0;
+}
+
+static uint16_t take_u16(struct cursor *cursor)
+{
+  const uint8_t *at = take(cursor, 2);
+  return at ? wire_u16(at) : 0;
 }
 
 static uint64_t take_u64(struct cursor *cursor)
@@ -87,6 +93,25 @@ static void take_rlimits(struct cursor *cursor, struct start *start)
   }
 }
 
+static void take_flags(struct cursor *cursor, struct start *start)
+{
+  uint32_t flags = take_u32(cursor);
+  start->stdin_fed = flags & STDIN_FED;
+  start->gate = flags & GATE;
+  start->terminal = flags & TERMINAL;
+  start->worker = flags & WORKER;
+  start->layers = flags & LAYERS;
+  if (flags > ALL_FLAGS) cursor->why = "START has unknown flags";
+  else if ((start->terminal || start->worker) && !start->stdin_fed) cursor->why = "START has a terminal or a worker without input";
+  else if (start->terminal && start->worker) cursor->why = "START has a worker at a terminal";
+  else if (start->layers && !start->worker) cursor->why = "START has layers without a worker";
+}
+
+static bool is_side(uint16_t length)
+{
+  return length >= 1 && length <= START_SIDE_MOST;
+}
+
 static bool is_component(const char *name)
 {
   return strlen(name) <= START_GROUP_MOST && !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
@@ -97,6 +122,8 @@ static const char *fault_in(const struct start *start)
   /* setresuid(-1) means "as it is", which would leave the warden's own id to the program. */
   if (start->uid == UINT32_MAX || start->gid == UINT32_MAX) return "START has the id -1";
   if (!start->argv[0]) return "START has no argument";
+  if (start->worker && start->argv[1]) return "START has a worker with arguments";
+  if (start->terminal && !(is_side(start->rows) && is_side(start->columns))) return "START has a terminal of an impossible size";
   if (!is_component(start->group)) return "START has a group that is no name of a folder";
   for (char **entry = start->envp; *entry; entry++) {
     const char *equals = strchr(*entry, '=');
@@ -109,10 +136,7 @@ static const char *take_all(struct cursor *cursor, struct start *start)
 {
   struct strings strings = { .list = start->memory };
   strings.text = (char *)(strings.list + 2 * (START_STRINGS_MOST + 1));
-  uint32_t flags = take_u32(cursor);
-  if (flags > (STDIN_FED | GATE)) return "START has unknown flags";
-  start->stdin_fed = flags & STDIN_FED;
-  start->gate = flags & GATE;
+  take_flags(cursor, start);
   start->uid = take_u32(cursor);
   start->gid = take_u32(cursor);
   start->capabilities = take_u64(cursor);
@@ -121,6 +145,10 @@ static const char *take_all(struct cursor *cursor, struct start *start)
   start->argv = take_list(cursor, &strings);
   start->envp = take_list(cursor, &strings);
   start->group = take_string(cursor, &strings);
+  if (start->terminal) {
+    start->rows = take_u16(cursor);
+    start->columns = take_u16(cursor);
+  }
   if (cursor->why) return cursor->why;
   if (cursor->left) return "START has bytes after its end";
   return fault_in(start);

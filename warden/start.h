@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { START_STRINGS_MOST = 4096, START_STRING_MOST = 131071, START_RLIMITS_MOST = 16, START_GROUP_MOST = 255 };
+enum { START_STRINGS_MOST = 4096, START_STRING_MOST = 131071, START_RLIMITS_MOST = 16, START_GROUP_MOST = 255, START_SIDE_MOST = 4096 };
 
 struct start_rlimit {
   uint32_t resource;
@@ -15,7 +15,11 @@ struct start_rlimit {
 
 struct start {
   bool stdin_fed;
-  bool gate; /* wait before execve until the engine says RELEASE */
+  bool gate;     /* wait before execve until the engine says RELEASE */
+  bool terminal; /* stdio is a terminal of `rows` and `columns` */
+  bool worker;   /* no execve: the process serves files itself */
+  bool layers;   /* and holds the folder of layers */
+  uint16_t rows, columns;
   uint32_t uid, gid;
   uint64_t capabilities;
   uint32_t rlimit_count;

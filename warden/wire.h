@@ -4,6 +4,11 @@
 
 #include <stdint.h>
 
+static inline uint16_t wire_u16(const uint8_t *at)
+{
+  return (uint16_t)(at[0] | at[1] << 8);
+}
+
 static inline uint32_t wire_u32(const uint8_t *at)
 {
   return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;

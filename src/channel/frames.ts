@@ -8,7 +8,7 @@
 import { SandboxError } from '../contract/errors.js'
 
 export const headerBytes = 12
-export const protocolVersion = 2
+export const protocolVersion = 3
 export const windowBytes = 256 * 1024
 export const maxPieceBytes = 65_536
 export const maxFilterBytes = 32_768

@@ -8,6 +8,12 @@ export interface ResourceLimit {
   readonly hard: bigint
 }
 
+/** In characters, each between 1 and 4,096. */
+export interface TerminalSize {
+  readonly cols: number
+  readonly rows: number
+}
+
 export interface StartRequest {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
@@ -19,6 +25,12 @@ export interface StartRequest {
   readonly rlimits: readonly ResourceLimit[]
   /** Whether stdin will be fed; otherwise it is /dev/null. */
   readonly stdin: boolean
+  /** Its stdio is a terminal of this size, which it controls. Needs `stdin`. */
+  readonly terminal?: TerminalSize
+  /** Instead of a program the warden's own file worker, with all that holds for programs. Needs `stdin`; `argv` is its name alone. */
+  readonly worker?: 'files'
+  /** The worker holds the folder of layers. Only with `worker`. */
+  readonly layers?: boolean
   /** The group that it joins, by name, below those that the driver opened for the warden. */
   readonly group?: string
 }
@@ -35,8 +47,14 @@ const maxGroupBytes = 255
 
 const stdinFlag = 1
 const gateFlag = 2
+const terminalFlag = 4
+const workerFlag = 8
+const layersFlag = 16
+const allFlags = 31
+const maxSide = 4096
 const fixedBytes = 4 + 4 + 4 + 8 + 4
 const rlimitBytes = 20
+const sizeBytes = 4
 const maxU32 = 2 ** 32 - 1
 const maxU64 = 2n ** 64n - 1n
 
@@ -90,6 +108,29 @@ function measureGroup(name: string): Text {
   return measure('group', name)
 }
 
+function isSide(length: number): boolean {
+  return Number.isInteger(length) && length >= 1 && length <= maxSide
+}
+
+/** Throws SandboxError('invalid') naming the side that is none. */
+export function checkSize(size: TerminalSize): void {
+  for (const side of ['cols', 'rows'] as const) {
+    if (!isSide(size[side])) throw new SandboxError('invalid', `terminal.${side}: ${size[side]} is not between 1 and ${maxSide}`)
+  }
+}
+
+function checkKind({ terminal, worker, layers, stdin, argv }: StartRequest): void {
+  if (terminal) checkSize(terminal)
+  if ((terminal || worker) && !stdin) throw new SandboxError('invalid', 'stdin: a terminal and a worker have one')
+  if (terminal && worker) throw new SandboxError('invalid', 'worker: none is at a terminal')
+  if (worker && argv.length !== 1) throw new SandboxError('invalid', `argv has ${argv.length} entries; a worker has its name alone`)
+  if (layers && !worker) throw new SandboxError('invalid', 'layers: only a worker holds them')
+}
+
+function flagsOf({ stdin, gate, terminal, worker, layers }: StartPayload): number {
+  return (stdin ? stdinFlag : 0) | (gate ? gateFlag : 0) | (terminal ? terminalFlag : 0) | (worker ? workerFlag : 0) | (layers ? layersFlag : 0)
+}
+
 function checkNumbers(request: StartRequest): void {
   for (const field of ['uid', 'gid'] as const) {
     if (!Number.isInteger(request[field]) || request[field] < 0 || request[field] > maxU32)
@@ -108,12 +149,13 @@ function checkNumbers(request: StartRequest): void {
 export function encodeStart(request: StartPayload): Buffer {
   checkNumbers(request)
   const { cwd, argv, env, group } = measureAll(request)
+  checkKind(request)
   const texts = [cwd, ...argv, ...env, group]
-  const size = texts.reduce((sum, each) => sum + 4 + each.byteLength, fixedBytes + request.rlimits.length * rlimitBytes + 8)
+  const size = texts.reduce((sum, each) => sum + 4 + each.byteLength, fixedBytes + request.rlimits.length * rlimitBytes + 8 + (request.terminal ? sizeBytes : 0))
   if (size > maxStartBytes) throw new SandboxError('invalid', `argv and env have ${size} bytes together; at most ${maxStartBytes} are possible`)
 
   const payload = Buffer.allocUnsafe(size)
-  let at = payload.writeUInt32LE((request.stdin ? stdinFlag : 0) | (request.gate ? gateFlag : 0), 0)
+  let at = payload.writeUInt32LE(flagsOf(request), 0)
   at = payload.writeUInt32LE(request.uid, at)
   at = payload.writeUInt32LE(request.gid, at)
   at = payload.writeBigUInt64LE(request.capabilities, at)
@@ -128,8 +170,16 @@ export function encodeStart(request: StartPayload): Buffer {
   for (const each of argv) at = writeText(payload, each, at)
   at = payload.writeUInt32LE(env.length, at)
   for (const each of env) at = writeText(payload, each, at)
-  writeText(payload, group, at)
+  at = writeText(payload, group, at)
+  if (request.terminal) encodeSize(request.terminal).copy(payload, at)
   return payload
+}
+
+/** As RESIZE has it too. */
+export function encodeSize({ cols, rows }: TerminalSize): Buffer {
+  const bytes = Buffer.allocUnsafe(sizeBytes)
+  bytes.writeUInt16LE(cols, bytes.writeUInt16LE(rows, 0))
+  return bytes
 }
 
 function writeText(payload: Buffer, { text, byteLength }: Text, at: number): number {
@@ -149,6 +199,10 @@ class Cursor {
 
   get isAtEnd(): boolean {
     return this.#at === this.#bytes.length
+  }
+
+  u16(): number {
+    return this.#bytes.readUInt16LE(this.#advance(2))
   }
 
   u32(): number {
@@ -189,7 +243,7 @@ function malformed(): SandboxError {
 export function decodeStart(payload: Uint8Array): StartPayload {
   const cursor = new Cursor(payload)
   const flags = cursor.u32()
-  if (flags > (stdinFlag | gateFlag)) throw malformed()
+  if (flags > allFlags) throw malformed()
   const uid = cursor.u32()
   const gid = cursor.u32()
   const capabilities = cursor.u64()
@@ -198,7 +252,8 @@ export function decodeStart(payload: Uint8Array): StartPayload {
   const argv = Array.from({ length: cursor.count(maxStrings) }, () => cursor.text())
   const variables = Array.from({ length: cursor.count(maxStrings) }, () => splitVariable(cursor.text()))
   const group = cursor.text()
-  if (argv.length === 0 || !isGroup(group) || !cursor.isAtEnd) throw malformed()
+  const kind = decodeKind(flags, cursor)
+  if (argv.length === 0 || (kind.worker && argv.length > 1) || !isGroup(group) || !cursor.isAtEnd) throw malformed()
   return {
     argv,
     env: Object.fromEntries(variables),
@@ -210,7 +265,17 @@ export function decodeStart(payload: Uint8Array): StartPayload {
     stdin: (flags & stdinFlag) !== 0,
     group,
     gate: (flags & gateFlag) !== 0,
+    ...kind,
   }
+}
+
+function decodeKind(flags: number, cursor: Cursor): Pick<StartPayload, 'terminal' | 'worker' | 'layers'> {
+  const [isFed, hasTerminal, isWorker, hasLayers] = [stdinFlag, terminalFlag, workerFlag, layersFlag].map((flag) => (flags & flag) !== 0)
+  if (((hasTerminal || isWorker) && !isFed) || (hasTerminal && isWorker) || (hasLayers && !isWorker)) throw malformed()
+  const rows = hasTerminal ? cursor.u16() : 1
+  const cols = hasTerminal ? cursor.u16() : 1
+  if (!isSide(rows) || !isSide(cols)) throw malformed()
+  return { ...(hasTerminal && { terminal: { cols, rows } }), ...(isWorker && { worker: 'files' }), ...(hasLayers && { layers: true }) }
 }
 
 function splitVariable(text: string): [name: string, value: string] {

@@ -97,9 +97,9 @@ describe('a warden that breaks a rule ends the channel, and everything pending w
   })
 
   it.each<[string, (peer: ScriptedWarden) => void]>([
-    ['HELLO of another version', (peer) => peer.hello(1)],
-    ['HELLO with a window that would take any memory', (peer) => peer.hello(2, 0xffffffff)],
-    ['HELLO with no window', (peer) => peer.hello(2, 0)],
+    ['HELLO of another version', (peer) => peer.hello(2)],
+    ['HELLO with a window that would take any memory', (peer) => peer.hello(3, 0xffffffff)],
+    ['HELLO with no window', (peer) => peer.hello(3, 0)],
     ['a frame before HELLO', (peer) => peer.started(1)],
     ['FATAL instead of HELLO', (peer) => peer.send('fatal', {}, Buffer.from('no'))],
     ['the end of the channel instead of HELLO', (peer) => peer.end()],

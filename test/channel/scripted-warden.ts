@@ -58,7 +58,7 @@ export class ScriptedWarden {
     this.sendRaw(encodeFrame(name, address, payload))
   }
 
-  hello(version = 2, window = windowBytes): void {
+  hello(version = 3, window = windowBytes): void {
     this.send('hello', {}, numbers(version, window))
   }
 

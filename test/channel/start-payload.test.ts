@@ -9,7 +9,17 @@ const name = text.filter((each) => each !== '' && !each.includes('='))
 const u64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })
 const u32 = fc.integer({ min: 0, max: 0xffffffff })
 
-const anyRequest: fc.Arbitrary<StartPayload> = fc.record({
+const side = fc.integer({ min: 1, max: 4096 })
+
+/** What goes together. */
+const anyKind: fc.Arbitrary<Partial<StartPayload>> = fc.oneof(
+  fc.record({ stdin: fc.boolean() }),
+  fc.record({ stdin: fc.constant(true), terminal: fc.record({ cols: side, rows: side }) }),
+  fc.record({ stdin: fc.constant(true), worker: fc.constant('files' as const), argv: fc.tuple(text) }),
+  fc.record({ stdin: fc.constant(true), worker: fc.constant('files' as const), argv: fc.tuple(text), layers: fc.constant(true) }),
+)
+
+const anyProgram = fc.record({
   argv: fc.array(text, { minLength: 1, maxLength: 10 }),
   env: fc.dictionary(name, text, { maxKeys: 10 }).map((each) => Object.fromEntries(Object.entries(each))),
   cwd: text,
@@ -21,6 +31,7 @@ const anyRequest: fc.Arbitrary<StartPayload> = fc.record({
   gate: fc.boolean(),
   group: text.filter((each) => !each.includes('/') && each !== '.' && each !== '..'),
 })
+const anyRequest: fc.Arbitrary<StartPayload> = fc.tuple(anyProgram, anyKind).map(([program, kind]) => ({ ...program, ...kind }))
 
 describe('the payload of START', () => {
   it('comes out as it went in', () => {
@@ -57,6 +68,8 @@ describe('the payload of START', () => {
   it('is refused when it is cut short or something follows', () => {
     const payload = encodeStart({ ...request, env: { A: 'b' }, rlimits: [{ resource: 7, soft: 1n, hard: 2n }] })
     for (let length = 0; length < payload.length; length += 1) expect(() => decodeStart(payload.subarray(0, length))).toThrow(SandboxError)
+    const terminal = encodeStart({ ...request, terminal: { cols: 80, rows: 24 } })
+    expect(() => decodeStart(terminal.subarray(0, -1))).toThrow(SandboxError)
     expect(() => decodeStart(Buffer.concat([payload, Buffer.alloc(1)]))).toThrow(SandboxError)
   })
 
@@ -79,6 +92,14 @@ describe('the payload of START', () => {
     ['a group of several components', { group: 'a/b' }, /group/],
     ['a group that is too long', { group: 'ü'.repeat(128) }, /group/],
     ['a NUL in a group', { group: 'a\0' }, /group/],
+    ['a terminal without columns', { terminal: { cols: 0, rows: 24 } }, /terminal\.cols/],
+    ['a terminal with too many rows', { terminal: { cols: 80, rows: 4097 } }, /terminal\.rows/],
+    ['a terminal with half a column', { terminal: { cols: 80.5, rows: 24 } }, /terminal\.cols/],
+    ['a terminal without input', { terminal: { cols: 80, rows: 24 }, stdin: false }, /stdin/],
+    ['a worker without input', { worker: 'files', stdin: false }, /stdin/],
+    ['a worker at a terminal', { worker: 'files', terminal: { cols: 80, rows: 24 } }, /worker/],
+    ['a worker with arguments', { worker: 'files', argv: ['files', '-x'] }, /argv/],
+    ['layers without a worker', { layers: true }, /layers/],
     ['a negative rlimit', { rlimits: [{ resource: 1, soft: -1n, hard: 0n }] }, /rlimits/],
   ])('is refused before it is sent: %s', (_, part, message) => {
     expect(() => encodeStart({ ...request, ...part })).toThrow(expect.objectContaining({ code: 'invalid', message: expect.stringMatching(message) as unknown }))

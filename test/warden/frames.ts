@@ -44,6 +44,9 @@ export interface Start {
   readonly rlimits?: readonly (readonly [resource: number, soft: bigint, hard: bigint])[]
   readonly stdin?: boolean
   readonly gate?: boolean
+  readonly terminal?: { readonly rows: number; readonly cols: number }
+  readonly worker?: boolean
+  readonly layers?: boolean
   readonly group?: string
 }
 
@@ -72,11 +75,18 @@ export function encode(frame: { type: number; stream?: number; run?: number; pay
   return Buffer.concat([header, payload])
 }
 
+/** A terminal and a worker are always fed. */
+const flagsOf = ({ stdin, gate, terminal, worker, layers }: Start): number =>
+  (stdin || terminal || worker ? 1 : 0) | (gate ? 2 : 0) | (terminal ? 4 : 0) | (worker ? 8 : 0) | (layers ? 16 : 0)
+
+/** As START and RESIZE have it. */
+export const sizeOf = ({ rows, cols }: { readonly rows: number; readonly cols: number }): Buffer => u32(rows | (cols << 16))
+
 export function startPayload(start: Start): Buffer {
   const rlimits = start.rlimits ?? []
   const env = start.env ?? ['PATH=/usr/bin:/bin']
   return Buffer.concat([
-    u32((start.stdin ? 1 : 0) | (start.gate ? 2 : 0), start.uid ?? process.getuid?.() ?? 0, start.gid ?? process.getgid?.() ?? 0),
+    u32(flagsOf(start), start.uid ?? process.getuid?.() ?? 0, start.gid ?? process.getgid?.() ?? 0),
     u64(start.capabilities ?? 0n),
     u32(rlimits.length),
     ...rlimits.flatMap(([resource, soft, hard]) => [u32(resource), u64(soft), u64(hard)]),
@@ -86,6 +96,7 @@ export function startPayload(start: Start): Buffer {
     u32(env.length),
     ...env.map(str),
     str(start.group ?? ''),
+    ...(start.terminal ? [sizeOf(start.terminal)] : []),
   ])
 }
 
