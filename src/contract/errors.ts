@@ -1,7 +1,8 @@
 /** The one table of everything that can go wrong on our side. A program that fails is a result; a sandbox that fails throws one of these. */
 export const errorTable = {
   invalid: { status: 400, exitCode: 125, retryable: false, means: 'the request is wrong; the message names the field' },
-  'not-found': { status: 404, exitCode: 125, retryable: false, means: 'there is no sandbox with this id here' },
+  denied: { status: 403, exitCode: 125, retryable: false, means: 'the user in the cell may not do this, or the place is read-only' },
+  'not-found': { status: 404, exitCode: 125, retryable: false, means: 'there is no sandbox with this id here, or in it no such file' },
   conflict: { status: 409, exitCode: 125, retryable: false, means: 'the call does not fit the state of what it was called on' },
   closed: { status: 410, exitCode: 125, retryable: false, means: 'the sandbox was closed before or during the call' },
   expired: { status: 410, exitCode: 125, retryable: false, means: 'the lifetime of the sandbox ran out' },
@@ -15,6 +16,7 @@ export const errorTable = {
     means: 'the kernel says something else than was demanded; the cell was closed before any code of the guest ran',
   },
   broken: { status: 502, exitCode: 125, retryable: true, means: 'the cell ended or spoke out of turn; it was closed' },
+  full: { status: 507, exitCode: 125, retryable: false, means: "there is no room left on the sandbox's disk" },
   unavailable: { status: 503, exitCode: 125, retryable: false, means: 'no driver can build a cell on this machine; the hint removes the obstacle' },
 } as const satisfies Record<string, ErrorRow>
 
