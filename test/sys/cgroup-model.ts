@@ -41,6 +41,9 @@ export function createCgroupModel({ root, delegated }: ModelOptions) {
     mkdirSync(folder, { recursive: true })
     writeFileSync(join(folder, 'cgroup.controllers'), handed.join(' '))
     for (const name of ['cgroup.procs', 'cgroup.subtree_control', 'cgroup.kill']) writeFileSync(join(folder, name), '')
+    // The root itself can be frozen in no kernel.
+    if (folder !== root) writeFileSync(join(folder, 'cgroup.freeze'), '0')
+    writeFileSync(join(folder, 'cgroup.events'), 'populated 0\nfrozen 0')
     writeFileSync(join(folder, 'cpu.stat'), 'usage_usec 0\nuser_usec 0')
     for (const name of handed) for (const [file, value] of Object.entries(filesOf[name] ?? {})) writeFileSync(join(folder, file), value)
   }
@@ -98,6 +101,7 @@ export function createCgroupModel({ root, delegated }: ModelOptions) {
       else if (basename(file) === 'cgroup.kill') killBelow(dirname(file))
       else if (basename(file) === 'io.max') throttle(file, value)
       else writeFileSync(file, value)
+      if (basename(file) === 'cgroup.freeze') writeFileSync(join(dirname(file), 'cgroup.events'), `populated 1\nfrozen ${value}`)
     },
     make(folder) {
       if (!isOurs(dirname(folder))) refuse('EACCES')

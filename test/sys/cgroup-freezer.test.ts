@@ -1,0 +1,151 @@
+import type { ChildProcess } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { CellCgroup } from '../../src/sys/cell-cgroup.js'
+import { type Cgroups, detectCgroups } from '../../src/sys/cgroups.js'
+import { skipGroup } from '../unless.js'
+import { type CgroupCells, findCgroupCells } from './cgroup-cells.js'
+import { createCgroupModel } from './cgroup-model.js'
+import { doorsOf, endOf, python, startIn } from './cgroup-programs.js'
+import { startScript } from './run-script.js'
+
+const found = findCgroupCells()
+const { create, removeAll } = found as CgroupCells
+const refusal = typeof found === 'string' ? found : !found.cgroups.freezes.enforced && found.cgroups.freezes.why
+
+function busyIn(cell: CellCgroup): ChildProcess {
+  return startIn(doorsOf(cell, cell.beginRun({ memoryBytes: undefined, processes: undefined }).name), python('while True: pass'))
+}
+
+async function untilBusy(cell: CellCgroup): Promise<void> {
+  while ((cell.usage().cpuMs ?? 0) < 30) await sleep(5)
+}
+
+/** Our own that stand by to thaw. */
+function standingBy(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+        return stat.includes('(tail)') && Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === process.pid
+      } catch {
+        return false
+      }
+    })
+}
+
+describe('guests that are frozen', () => {
+  skipGroup(refusal)
+  afterEach(async () => {
+    if (typeof found !== 'string') await removeAll()
+  })
+
+  it('use no processor until they are let go', async () => {
+    const cell = await create()
+    const ended = endOf(busyIn(cell))
+    await untilBusy(cell)
+    await cell.freeze()
+    const before = cell.usage().cpuMs as number
+    await sleep(300)
+    expect(cell.usage().cpuMs).toBe(before)
+    await cell.thaw()
+    while ((cell.usage().cpuMs as number) < before + 30) await sleep(5)
+    expect(standingBy()).toEqual([])
+    cell.kill()
+    expect((await ended).signal).toBe('SIGKILL')
+  })
+
+  it('can be frozen again and again', async () => {
+    const cell = await create()
+    const ended = endOf(busyIn(cell))
+    await untilBusy(cell)
+    for (let round = 0; round < 20; round += 1) {
+      await cell.freeze()
+      await cell.thaw()
+    }
+    await cell.freeze()
+    const before = cell.usage().cpuMs
+    await sleep(100)
+    expect(cell.usage().cpuMs).toBe(before)
+    await cell.remove()
+    expect((await ended).signal).toBe('SIGKILL')
+  })
+
+  it('are killed with their groups, and nothing stands by any more', async () => {
+    const cell = await create()
+    const ended = endOf(busyIn(cell))
+    await untilBusy(cell)
+    await cell.freeze()
+    const folders = cell.places(undefined)
+    await cell.remove()
+    expect((await ended).signal).toBe('SIGKILL')
+    expect(folders.filter((folder) => existsSync(folder))).toEqual([])
+    expect(standingBy()).toEqual([])
+  })
+
+  it('go on by themselves when their owner is killed', async () => {
+    const owner = await startScript(new URL('programs/freeze-and-wait.ts', import.meta.url))
+    const guest = Number(await owner.firstLine)
+    expect(stateOf(guest)).toBe('D')
+    owner.child.kill('SIGKILL')
+    await owner.ended
+    for (let waited = 0; stateOf(guest) === 'D' && waited < 5000; waited += 10) await sleep(10)
+    expect(stateOf(guest)).not.toBe('D')
+    await (found as CgroupCells).cgroups.sweep()
+    // Whoever inherited it may take its time to bury it.
+    expect(existsSync(`/proc/${guest}`) ? stateOf(guest) : 'Z').toBe('Z')
+  })
+})
+
+function stateOf(pid: number): string {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+  return stat.charAt(stat.lastIndexOf(')') + 2)
+}
+
+describe('freezing in version 2', () => {
+  let root: string
+  beforeEach(() => {
+    root = mkdtempSync(join(tmpdir(), 'cgroup-freezer-'))
+  })
+  afterEach(() => rmSync(root, { recursive: true }))
+
+  function detect(isOld: boolean): Cgroups {
+    const delegated = join(root, 'service')
+    const { tree, populate } = createCgroupModel({ root, delegated })
+    populate(root)
+    writeFileSync(join(root, 'cgroup.subtree_control'), 'cpu io memory pids')
+    populate(delegated)
+    const texts = { mountinfo: `30 24 0:26 / ${root} rw - cgroup2 cgroup2 rw\n`, cgroup: '0::/service\n' }
+    const has = (file: string): boolean => !(isOld && file.endsWith('cgroup.freeze')) && tree.has(file)
+    return detectCgroups({ tree: { ...tree, has }, texts, devices: [] }) as Cgroups
+  }
+
+  it('is a file of the guests, who can be killed as they are', async () => {
+    const cgroups = detect(false)
+    expect(cgroups.freezes).toEqual({ enforced: true, by: `cgroup v2 at ${join(root, 'service')}` })
+    const cell = await cgroups.create({ id: 'abcdefghij0123456789', memoryBytes: 2 ** 26, cpus: 0.5, processes: 20 })
+    cell.settle()
+    const guest = cell.places(undefined)[0] as string
+    await cell.freeze()
+    expect(readFileSync(join(guest, 'cgroup.freeze'), 'utf8')).toBe('1')
+    await cell.thaw()
+    expect(readFileSync(join(guest, 'cgroup.freeze'), 'utf8')).toBe('0')
+    await cell.freeze()
+    await cell.remove()
+    expect(existsSync(guest)).toBe(false)
+  })
+
+  it('is refused by name where the kernel is older than it', async () => {
+    const cgroups = detect(true)
+    expect(cgroups.freezes).toEqual({ enforced: false, why: `${join(root, 'service')} gives its groups no cgroup.freeze` })
+    const cell = await cgroups.create({ id: 'abcdefghij0123456789', memoryBytes: 2 ** 26, cpus: 0.5, processes: 20 })
+    cell.settle()
+    await expect(cell.freeze()).rejects.toMatchObject({ code: 'unsupported' })
+    await cell.remove()
+  })
+})
