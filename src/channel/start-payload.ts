@@ -151,7 +151,10 @@ export function encodeStart(request: StartPayload): Buffer {
   const { cwd, argv, env, group } = measureAll(request)
   checkKind(request)
   const texts = [cwd, ...argv, ...env, group]
-  const size = texts.reduce((sum, each) => sum + 4 + each.byteLength, fixedBytes + request.rlimits.length * rlimitBytes + 8 + (request.terminal ? sizeBytes : 0))
+  const size = texts.reduce(
+    (sum, each) => sum + 4 + each.byteLength,
+    fixedBytes + request.rlimits.length * rlimitBytes + 8 + (request.terminal ? sizeBytes : 0),
+  )
   if (size > maxStartBytes) throw new SandboxError('invalid', `argv and env have ${size} bytes together; at most ${maxStartBytes} are possible`)
 
   const payload = Buffer.allocUnsafe(size)
