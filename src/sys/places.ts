@@ -14,6 +14,7 @@ export interface PlaceFacts {
 
 const elsewhere = 'export GLOVEBOX_CACHE_DIR="$(mktemp -d)" GLOVEBOX_STATE_DIR="$(mktemp -d)"'
 const keysElsewhere = 'export GLOVEBOX_KEY_DIR="$(mktemp -d)"'
+const snapshotsElsewhere = 'export GLOVEBOX_SNAPSHOT_DIR="$(mktemp -d)"'
 
 /** Where a running engine keeps its records: gone after a reboot where the system offers that. Created 0700. */
 export function statePlace(facts: PlaceFacts = processFacts()): string {
@@ -28,6 +29,11 @@ export function cachePlace(facts: PlaceFacts = processFacts()): string {
 /** Where the key is kept that signs receipts: still there after a reboot. Created 0700. */
 export function keyPlace(facts: PlaceFacts = processFacts()): string {
   return ownFolder(keyFolder(facts), facts, keysElsewhere)
+}
+
+/** Where snapshots are kept: still there after a reboot, and until somebody removes them. Created 0700. */
+export function snapshotPlace(facts: PlaceFacts = processFacts()): string {
+  return ownFolder(snapshotFolder(facts), facts, snapshotsElsewhere)
 }
 
 export function stateFolder(facts: PlaceFacts): string {
@@ -52,12 +58,19 @@ export function keyFolder(facts: PlaceFacts = processFacts()): string {
   return join(facts.env.XDG_DATA_HOME || join(facts.home, '.local', 'share'), 'glovebox')
 }
 
+export function snapshotFolder(facts: PlaceFacts): string {
+  if (facts.env.GLOVEBOX_SNAPSHOT_DIR) return facts.env.GLOVEBOX_SNAPSHOT_DIR
+  if (facts.uid === 0) return '/var/lib/glovebox/snapshots'
+  return join(facts.env.XDG_DATA_HOME || join(facts.home, '.local', 'share'), 'glovebox', 'snapshots')
+}
+
 /** All of the above, whether they are there or not, and root's whoever asks: nobody else has any business there. */
 export function ownPlaces(facts: PlaceFacts = processFacts()): string[] {
   const places = [
     stateFolder(facts),
     cacheFolder(facts),
     keyFolder(facts),
+    snapshotFolder(facts),
     '/run/glovebox',
     '/var/lib/glovebox-run',
     '/var/cache/glovebox',
