@@ -2,7 +2,7 @@
  * A root that is writable all over. One tmpfs of the disk's size holds everything that is written:
  *
  *   /tmp/disk/root       what becomes the cell's /, with a mount for each layer
- *   /tmp/disk/N/{up,work} what was changed of layer N
+ *   /tmp/disk/layered/{layers,work}/N  what was changed of layer N
  *   /tmp/disk/shm        the cell's /dev/shm
  *
  * A layer is an overlay over a folder of the host's, on which the host's ids are the cell's: its root owns there what root owns here, and the
@@ -16,10 +16,12 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define DISK "/tmp/disk"
 #define ROOT DISK "/root"
+#define LAYERED DISK "/layered"
 #define LOWER "/tmp/.lower"
 
 static void make_folder(const char *path, mode_t mode, unsigned owner)
@@ -56,6 +58,13 @@ static void make_parents(char *path, unsigned owner)
     }
 }
 
+/* The cell's own file worker reads no other marks; a tmpfs before Linux 6.6 keeps only these. */
+static const char *marks_of(const char *up)
+{
+    static const char trial[] = "user.overlay.trial";
+    return setxattr(up, trial, "y", 1, 0) == 0 && removexattr(up, trial) == 0 ? ",userxattr" : ",redirect_dir=off";
+}
+
 static void lay_folder(const struct layer_request *layer, const char *to, size_t index)
 {
     char up[64];
@@ -63,10 +72,8 @@ static void lay_folder(const struct layer_request *layer, const char *to, size_t
     char options[256];
     struct stat status;
 
-    snprintf(options, sizeof options, DISK "/%zu", index);
-    make_folder(options, 0700, 0);
-    snprintf(up, sizeof up, DISK "/%zu/up", index);
-    snprintf(work, sizeof work, DISK "/%zu/work", index);
+    snprintf(up, sizeof up, LAYERED "/layers/%zu", index);
+    snprintf(work, sizeof work, LAYERED "/work/%zu", index);
     make_folder(work, 0700, 0);
     attach_mount(layer->tree, LOWER, layer->source);
     if (stat(LOWER, &status) != 0)
@@ -76,7 +83,7 @@ static void lay_folder(const struct layer_request *layer, const char *to, size_t
     if (chown(up, status.st_uid, status.st_gid) != 0)
         fail("give away", up);
     hide_private(layer, up);
-    snprintf(options, sizeof options, "lowerdir=" LOWER ",upperdir=%s,workdir=%s,index=off,redirect_dir=off,metacopy=off", up, work);
+    snprintf(options, sizeof options, "lowerdir=" LOWER ",upperdir=%s,workdir=%s,index=off,metacopy=off%s", up, work, marks_of(up));
     if (access(to, F_OK) != 0)
         make_mount_point(true, to);
     if (mount("overlay", to, "overlay", MS_NOSUID | MS_NODEV, options) != 0)
@@ -107,6 +114,10 @@ void build_root(const struct options *options)
     if (mount("tmpfs", DISK, "tmpfs", MS_NOSUID | MS_NODEV, text) != 0)
         fail("mount", DISK);
     make_folder(ROOT, 0755, options->root_base);
+    /* The warden adds its own. */
+    make_folder(LAYERED, 0755, options->drop_to);
+    make_folder(LAYERED "/layers", 0755, options->drop_to);
+    make_folder(LAYERED "/work", 0700, options->drop_to);
     make_folder(DISK "/shm", 01777, options->root_base);
     if (options->devices && mount(DISK "/shm", "/tmp/dev/shm", NULL, MS_BIND, NULL) != 0)
         fail("bind", DISK "/shm");

@@ -7,7 +7,7 @@ import type { Mount, RootMode, Tier, UserName } from './spec.js'
 export type DriverLimit = Exclude<LimitName, 'time' | 'output'>
 
 /** What a spec may ask of a driver beyond limits and users. */
-export type Feature = 'commands' | 'mounts-ro' | 'mounts-rw' | 'root-overlay'
+export type Feature = 'commands' | 'mounts-ro' | 'mounts-overlay' | 'mounts-rw' | 'root-overlay' | 'pause'
 
 export type Availability = { readonly available: true } | { readonly available: false; readonly why: string }
 
@@ -103,12 +103,22 @@ export interface CellChannel {
   unref?(): unknown
 }
 
+/**
+ * One place where what programs write is kept: a folder that began empty or as the template made it, or an overlay on `path`, of which only
+ * what was written lies in the folder `index` of the warden's layers folder.
+ */
+export type CellLayer =
+  | { readonly kind: 'folder'; readonly path: string }
+  | { readonly kind: 'overlay'; readonly path: string; readonly index: number }
+
 export interface Cell {
   /** The warden's stdin and stdout. Its end is the cell's end. */
   readonly channel: CellChannel
   readonly users: readonly GuestUser[]
   /** Where runs start when nothing else is said. */
   readonly workdir: string
+  /** Everywhere that its programs can write and that goes with it: not what is mounted read-write. */
+  readonly layers: readonly CellLayer[]
   /** What must be observed of the cell as a whole; its programs' own posture is the engine's to demand. */
   readonly expects: readonly Expectation[]
   /** What went wrong, in the runtime's own words, for the message when the channel ends early. */
@@ -120,7 +130,18 @@ export interface Cell {
   /** What holds now, each item with its evidence. Throws SandboxError('broken') when what is asked about is gone. */
   posture(subject: PostureSubject): Promise<readonly Posture[]>
   usage(): Promise<CellUsage>
-  /** Idempotent; leaves no process, mount, cgroup, uid or file. */
+  /**
+   * Processor time of what lives in it and of what that has waited for: compared with an earlier answer it tells whether anything works. Undefined
+   * where nobody can tell.
+   */
+  worked(): number | undefined
+  /**
+   * Every program stands still; the warden does not. Resolves when they really do. Throws SandboxError: 'unsupported' where that cannot be done, 'busy' when
+   * it did not come about; then they go on.
+   */
+  pause(): Promise<void>
+  resume(): Promise<void>
+  /** Also of what is paused. Idempotent; leaves no process, mount, cgroup, uid or file. */
   close(): Promise<void>
 }
 

@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { expiryActs } from './lifetimes.js'
 import type { Limits } from './limits.js'
 import { limitsSchema } from './limits.js'
 import type { PolicyInput, PresetName } from './policy.js'
-import { durationSchema } from './quantities.js'
+import { bytesSchema, durationSchema } from './quantities.js'
 
 /** How strong a boundary is, weakest first. `none` is the fake driver's: never chosen unless asked for by name. */
 export const tiers = ['none', 'wasm', 'process', 'container', 'gvisor', 'vm'] as const
@@ -33,7 +34,8 @@ export const labelSchema = z
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused here
   .regex(/^[^\u0000-\u001f\u007f]*$/, 'must not contain control characters')
 
-export const mountModes = ['ro', 'rw'] as const
+/** `overlay`: it can be written to, but what is written stays in the cell, counts to its disk and is gone with it. */
+export const mountModes = ['ro', 'overlay', 'rw'] as const
 
 /** A folder or file of the host's that a cell can see. */
 export const mountSchema = z.strictObject({
@@ -50,7 +52,10 @@ export type RootMode = (typeof rootModes)[number]
 
 export const templateSchema = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,62}$/, "must be a template's name, such as 'python'")
 export const lifetimeSchema = durationSchema({ min: 1, max: 30 * 86_400_000, example: '5m' })
+export const idleSchema = durationSchema({ min: 100, max: 30 * 86_400_000, example: '5m' })
 export const defaultLifetimeMs = 300_000
+export const ringSchema = bytesSchema({ min: 0, max: 64 * 2 ** 20, example: '1m' })
+export const defaultRingBytes = 2 ** 20
 export const driverNameSchema = z.string().min(1).max(40)
 export const commandsSchema = z.array(textSchema.min(1, 'must not be empty')).max(256)
 export const seccompSchema = z.union([textSchema.min(1, 'must not be empty'), z.record(z.string(), z.unknown())])
@@ -62,8 +67,12 @@ export const specSchema = z.strictObject({
   agent: labelSchema.optional(),
   metadata: z.record(labelSchema, z.string().max(4096)).default({}),
   limits: limitsSchema.default({}),
-  /** From creation to closing, whatever runs. */
+  /** From creation to closing, whatever runs; it stands still while the sandbox is paused. */
   lifetime: lifetimeSchema.default(defaultLifetimeMs),
+  /** How long nothing may be asked of it and nothing work in it; any time when not given. */
+  idle: idleSchema.optional(),
+  /** What happens when its lifetime or its idle time is over. */
+  onExpiry: z.enum(expiryActs).default('close'),
   env: envSchema.default({}),
   /** Where runs start; the cell's workspace when not given. */
   cwd: pathSchema.optional(),
@@ -74,6 +83,8 @@ export const specSchema = z.strictObject({
   commands: commandsSchema.optional(),
   /** A seccomp profile in Docker's JSON format instead of the default one: the path of a file, or its content. */
   seccomp: seccompSchema.optional(),
+  /** How much of what a kept process prints is held for its readers, stdout and stderr together; what is older is dropped, and counted. */
+  ring: ringSchema.default(defaultRingBytes),
   driver: driverNameSchema.optional(),
   minTier: z.enum(tiers).default('process'),
   /** Fills what the rest leaves unstated, and caps what it states. Parsed by whoever applies it, before anything else is. */
@@ -83,9 +94,11 @@ export const specSchema = z.strictObject({
 export type SpecInput = z.input<typeof specSchema>
 
 /** The spec once parsed and completed, its policy applied: every limit has a value. */
-export interface Spec extends Omit<z.output<typeof specSchema>, 'limits' | 'lifetime' | 'policy'> {
+export interface Spec extends Omit<z.output<typeof specSchema>, 'limits' | 'lifetime' | 'idle' | 'policy'> {
   readonly limits: Limits
   readonly lifetimeMs: number
+  /** Undefined: any time. */
+  readonly idleMs: number | undefined
 }
 
 /** Sandbox ids become DNS labels, so nothing else is accepted anywhere. */

@@ -111,6 +111,7 @@ function lackingFeatures(spec: Spec, probe: Probe): string[] {
   const asked: readonly (readonly [isAsked: boolean, feature: Feature, words: string])[] = [
     [spec.commands !== undefined, 'commands', 'commands cannot be enforced'],
     [spec.mounts.some(({ mode }) => mode === 'ro'), 'mounts-ro', 'mounts are not available'],
+    [spec.mounts.some(({ mode }) => mode === 'overlay'), 'mounts-overlay', 'mounts with an overlay are not available'],
     [spec.mounts.some(({ mode }) => mode === 'rw'), 'mounts-rw', 'mounts that can be written to are not available'],
     [spec.root === 'overlay', 'root-overlay', "root: 'overlay' is not available"],
   ]

@@ -55,6 +55,20 @@ export function checkOwner({ source: { path, uid, gid, isFolder }, field, ids, a
   throw refuse(why, own === undefined ? wayOn : `chgrp ${own} ${path}`)
 }
 
+/**
+ * What is written over a source never reaches it, so it may be anyone's that the cell's user can be made the owner of; of others a guest could change
+ * nothing, and would be told so file by file.
+ */
+export function checkOverlaid({ source: { path, uid, gid, isFolder }, field, ids }: OwnerCheck): void {
+  const refuse = (why: string, hint: string): SandboxError => new SandboxError('unsupported', `${field}: ${path} cannot be overlaid: ${why}`, { hint })
+  if (!isFolder) throw refuse('it is no folder', `ls -ld ${path}`)
+  if (ids === 'range') return
+  const [ownUid, ownGid] = [process.getuid?.() ?? -1, process.getgid?.() ?? -1]
+  const copy = `cp -r ${path} ./copy`
+  if (uid !== ownUid) throw refuse(`it belongs to uid ${uid}, and without root only files of uid ${ownUid} can be given to the cell’s user`, copy)
+  if (gid !== ownGid) throw refuse(`its group is gid ${gid}, and without root only files of gid ${ownGid} can be given to the cell’s user`, `chgrp -R ${ownGid} ${path}`)
+}
+
 function rowsOf(text: string): string[][] {
   return text.split('\n').map((line) => line.split(':'))
 }

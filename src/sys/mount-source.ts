@@ -15,7 +15,7 @@ import {
 import { homedir } from 'node:os'
 import { SandboxError } from '../contract/errors.js'
 import type { Mount } from '../contract/spec.js'
-import { type Accounts, checkOwner, contentOf, ownGroupOf, readAccounts, type SourceIds } from './mount-source-owner.js'
+import { type Accounts, checkOverlaid, checkOwner, contentOf, ownGroupOf, readAccounts, type SourceIds } from './mount-source-owner.js'
 import { forbiddenAtTop, forbiddenInHome, forbiddenTrees, isBelow, kernelFilesystems, type SourceFacts, sourceRefusal } from './mount-source-rules.js'
 import { ownPlaces } from './places.js'
 import { parseMountTable } from './posture/mount-table.js'
@@ -59,6 +59,7 @@ export function openMountSources(mounts: readonly Mount[], ids: SourceIds): Moun
         throw new SandboxError('invalid', `mounts[${index}].source: ${mount.source} leads to ${source.path} by now`, { hint: `ls -ld ${mount.source}` })
       }
       if (mount.mode === 'rw') checkOwner({ source, field: `mounts[${index}].mode`, ids })
+      if (mount.mode === 'overlay') checkOverlaid({ source, field: `mounts[${index}].mode`, ids })
       checkNesting({ mounts, list: sources.list, index })
     })
     if (ids === 'single' && mounts.length > 0) checkMountsBelow(sources.list)

@@ -44,7 +44,7 @@ export const plainProbe: Probe = {
     readRate: loose,
     writeRate: loose,
   },
-  features: { commands: absent, 'mounts-ro': absent, 'mounts-rw': absent, 'root-overlay': absent },
+  features: { commands: absent, 'mounts-ro': absent, 'mounts-overlay': absent, 'mounts-rw': absent, 'root-overlay': absent },
   users: { user: { available: true }, root: { available: false, why: 'there is one id here' } },
   filtersSyscalls: false,
   isolates: false,
@@ -108,6 +108,7 @@ export class PlainCell implements Cell {
   readonly channel
   readonly users = [{ name: 'user', uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0, home: '/home/user', capabilities: 0n } as const]
   readonly workdir: string
+  readonly layers = []
   readonly child: ChildProcess
   readonly #driver: PlainDriver
   readonly #exited: Promise<unknown>

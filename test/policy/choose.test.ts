@@ -48,7 +48,7 @@ function probeOf(changes: Partial<Probe> = {}): Probe {
     available: true,
     obstacles: [],
     limits: limitsOf(() => held),
-    features: { commands: here, 'mounts-ro': here, 'mounts-rw': here, 'root-overlay': here },
+    features: { commands: here, 'mounts-ro': here, 'mounts-overlay': here, 'mounts-rw': here, 'root-overlay': here },
     users: { user: { available: true }, root: { available: true } },
     filtersSyscalls: true,
     isolates: true,
@@ -139,6 +139,7 @@ describe('what a spec asks for beyond limits and users', () => {
     [{ commands: ['ls'] }, 'commands', 'commands cannot be enforced: this kernel is too old'],
     [{ commands: [] }, 'commands', 'commands cannot be enforced: this kernel is too old'],
     [{ mounts: [ro] }, 'mounts-ro', 'mounts are not available: this kernel is too old'],
+    [{ mounts: [{ ...ro, mode: 'overlay' }] }, 'mounts-overlay', 'mounts with an overlay are not available: this kernel is too old'],
     [{ mounts: [rw] }, 'mounts-rw', 'mounts that can be written to are not available: this kernel is too old'],
     [{ root: 'overlay' }, 'root-overlay', "root: 'overlay' is not available: this kernel is too old"],
   ] as const)('%j is refused exactly where %s is lacking', (input, feature, message) => {

@@ -91,8 +91,10 @@ function describeEnforcement(name: string, enforcement: Enforcement, colors: Col
 const featureRows: Readonly<Record<Feature, readonly [label: string, by: string]>> = {
   commands: ['commands', ' by Landlock'],
   'mounts-ro': ['mounts ro', ''],
+  'mounts-overlay': ['mounts overlay', ''],
   'mounts-rw': ['mounts rw', ''],
   'root-overlay': ['root overlay', ''],
+  pause: ['pause', ''],
 }
 
 function describeFeatures({ features }: Probe, colors: Colors): string[] {

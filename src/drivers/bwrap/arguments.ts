@@ -1,7 +1,8 @@
 import type { CellSpec, GuestUser } from '../../contract/driver.js'
-import type { Mount } from '../../contract/spec.js'
 import type { MountSource } from '../../sys/mount-source.js'
 import { type Capability, capabilityMask, rootCapabilities, singleIdWardenCapabilities, wardenCapabilities } from './capabilities.js'
+import { hasOverlays, mappedOwner, placedMounts } from './placed-mounts.js'
+import { isOverlay } from './root-mode.js'
 
 /** Whose ids a cell has: a range of the host's for itself, or only the one of whoever started it. */
 export type CellIds = { readonly kind: 'range'; readonly base: number; readonly size: number } | { readonly kind: 'single' }
@@ -47,11 +48,8 @@ export const cellVariable = 'GLOVEBOX_CELL'
 const infoFd = 3
 const blockFd = 4
 const firstJoinFd = 10
-const firstInheritedFd = 3
-/** Where a source that bwrap binds by its path is handed to the warden, to be recognised. */
-const firstSourceFd = 128
-/** Where bwrap binds the sources; the warden moves them on and removes what is left. */
-const mountPlace = '/.mounts'
+/** Where bwrap binds what is written over the root, until the warden holds it open. */
+const layersPlace = '/.layers'
 
 const devices = ['null', 'zero', 'full', 'random', 'urandom', 'tty']
 export const hostDevices = devices.map((name) => `/dev/${name}`)
@@ -117,7 +115,10 @@ function launcherArguments(plan: CellPlan): string[] {
     ...(isOverlay(plan)
       ? ['--root', `${ids.base}`, `${diskBytes}`, `${inodes}`, ...spec.root.binds.flatMap(({ source, target }) => ['--layer', target, source])]
       : spec.root.binds.flatMap(({ source }, index) => [unveilable?.has(source) ? '--stage' : '--veil', stageName(index), source])),
-    ...placed.flatMap(({ inherited, name, mode, source }) => ['--mount', `${inherited}`, name, mode, ...mappedOwner(source, ids.base + userId)]),
+    ...placed.flatMap((mount) => [
+      ...['--mount', `${mount.inherited}`, mount.name, mount.mode === 'ro' ? 'ro' : 'rw'],
+      ...mappedOwner(mount, ids.base + userId),
+    ]),
     ...['--stage', 'warden', programs.warden],
     '--devices',
     ...['--map', `${ids.base}`, `${ids.size}`, `${infoFd}`, `${blockFd}`],
@@ -125,32 +126,33 @@ function launcherArguments(plan: CellPlan): string[] {
   ]
 }
 
-/** Whom the owner of a source is in the cell, and which group of the disk goes along. */
-function mappedOwner({ uid, gid, isOwnGroup }: MountSource, id: number): [string, string] {
-  return uid === 0 ? ['-', '-'] : [`${id}`, isOwnGroup ? `${gid}` : '-']
-}
-
 function bwrapArguments(plan: CellPlan): string[] {
   const { spec, ids, programs } = plan
   const isSingle = ids.kind === 'single'
   const sources = spec.root.binds.map(({ source }, index) => (isSingle ? source : `/tmp/${stageName(index)}`))
   const root = isOverlay(plan)
-    ? ['--bind', '/tmp/disk/root', '/']
+    ? ['--bind', '/tmp/disk/root', '/', '--bind', '/tmp/disk/layered', layersPlace]
     : spec.root.binds.flatMap(({ target }, index) => ['--ro-bind', sources[index] as string, target])
   return [
     ...['--unshare-all', '--unshare-user', '--as-pid-1', '--die-with-parent', '--hostname', 'glovebox'],
     ...['--clearenv', '--setenv', cellVariable, spec.id],
     ...(isSingle ? ['--uid', `${userId}`, '--gid', `${userId}`] : ['--info-fd', `${infoFd}`, '--userns-block-fd', `${blockFd}`]),
-    ...['--cap-drop', 'ALL', ...(isSingle ? singleIdWardenCapabilities : wardenCapabilities).flatMap(addCapability)],
+    ...['--cap-drop', 'ALL', ...givenCapabilities(plan).flatMap(addCapability)],
     ...root,
     ...spec.root.symlinks.flatMap(({ path, target }) => ['--symlink', target, path]),
     ...['--proc', '/proc'],
     ...(isSingle ? ownDevices() : ['--dev-bind', '/tmp/dev', '/dev']),
     ...writableFolders(ids).flatMap(({ path }) => (path.startsWith('/dev/') ? [] : ['--dir', path])),
     ...['--dir', '/run', '--symlink', '/run', '/var/run'],
-    ...placedMounts(plan).flatMap(({ mode, name, source, from }) => [mode === 'ro' ? '--ro-bind' : '--bind', isSingle ? source.path : `/tmp/${name}`, from]),
+    ...placedMounts(plan).flatMap(({ mode, name, source, from }) => [mode === 'rw' ? '--bind' : '--ro-bind', isSingle ? source.path : `/tmp/${name}`, from]),
     ...['--ro-bind', isSingle ? programs.warden : '/tmp/warden', wardenPath],
   ]
+}
+
+/** An overlay acts with what the warden has when it is laid, and its own folder of work is closed to everyone. */
+export function givenCapabilities(plan: CellPlan): readonly Capability[] {
+  if (plan.ids.kind === 'range') return wardenCapabilities
+  return hasOverlays(plan) ? [...singleIdWardenCapabilities, 'DAC_OVERRIDE'] : singleIdWardenCapabilities
 }
 
 function addCapability(name: Capability): string[] {
@@ -177,7 +179,9 @@ function wardenArguments(plan: CellPlan): string[] {
     ...(isOverlay(plan) ? [] : ['--disk', `${spec.limits.diskBytes}`, `${spec.limits.inodes}`]),
     ...ownFolders(plan).flatMap(({ path, owner, mode }) => [isOverlay(plan) ? '--folder' : '--writable', path, `${owner}`, `${owner}`, mode]),
     ...(isSingle ? placed : []).flatMap(({ handed, from }) => ['--recognise', `${handed}`, from]),
-    ...placed.flatMap(({ from, target, mode }) => ['--place', from, target, `${mode}${noexec}`]),
+    ...(isOverlay(plan) ? ['--layers', layersPlace] : []),
+    ...placed.flatMap(({ from, mode, layer }) => (mode === 'overlay' ? ['--overlay', from, `${layer}`] : [])),
+    ...placed.flatMap(({ from, target, mode }) => ['--place', from, target, `${mode === 'ro' ? 'ro' : 'rw'}${noexec}`]),
     ...(noexec === '' ? [] : ['--noexec']),
     '--pts',
     ...masked.flatMap((path) => ['--mask', path]),
@@ -237,35 +241,8 @@ function ownFolders(plan: CellPlan): WritableFolder[] {
   return [...above, ...writableFolders(plan.ids).filter(({ path }) => !path.startsWith('/dev/'))]
 }
 
-/** The whole root is the cell's disk; only a cell with ids of its own can have that. */
-export function isOverlay({ spec, ids }: CellPlan): boolean {
-  return spec.rootMode === 'overlay' && ids.kind === 'range'
-}
-
 export function readOnlyPaths(plan: CellPlan): string[] {
   return readOnly.filter((path) => path !== '/' || !isOverlay(plan))
-}
-
-interface PlacedMount {
-  readonly source: MountSource
-  readonly target: string
-  readonly mode: 'ro' | 'rw'
-  readonly name: string
-  /** Where bwrap binds it. */
-  readonly from: string
-  /** The launcher's descriptor of it, and the warden's. */
-  readonly inherited: number
-  readonly handed: number
-}
-
-/** Those within another come after it. */
-export function placedMounts({ spec, sources = [] }: CellPlan): PlacedMount[] {
-  const placed = sources.map((source, index) => {
-    const { target, mode } = spec.mounts[index] as Mount
-    const [name, from] = [`mount${index}`, `${mountPlace}/${index}`]
-    return { source, target, mode, name, from, inherited: firstInheritedFd + index, handed: firstSourceFd + index }
-  })
-  return placed.sort((one, other) => one.target.split('/').length - other.target.split('/').length)
 }
 
 function stageName(index: number): string {

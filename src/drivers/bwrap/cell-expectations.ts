@@ -4,8 +4,8 @@ import type { Expectation, Json } from '../../contract/posture.js'
 import type { CgroupLimit } from '../../sys/cgroups.js'
 import { namespaceNames } from '../../sys/posture/namespaces.js'
 import { pageBytes } from '../../sys/posture/page-size.js'
-import { type CellPlan, userId } from './arguments.js'
-import { type Capability, capabilityMask, singleIdWardenCapabilities, wardenCapabilities } from './capabilities.js'
+import { type CellPlan, givenCapabilities, userId } from './arguments.js'
+import { capabilityMask } from './capabilities.js'
 import { expectedMounts, type HostFiles, readHostFiles } from './expected-mounts.js'
 
 export interface ExpectationOrder {
@@ -61,8 +61,7 @@ function doesCountFilters(): boolean {
 
 /** It mounts nothing any more, and has set a filter of its own. */
 function expectedWarden({ plan, hasGroups, countsFilters }: Required<Omit<ExpectationOrder, 'host'>>): Json {
-  const given: readonly Capability[] = plan.ids.kind === 'range' ? wardenCapabilities : singleIdWardenCapabilities
-  const kept = capabilityMask(given.filter((name) => name !== 'SYS_ADMIN')).toString(16)
+  const kept = capabilityMask(givenCapabilities(plan).filter((name) => name !== 'SYS_ADMIN')).toString(16)
   return {
     capabilities: { effective: kept, permitted: kept, inheritable: '0', bounding: kept, ambient: '0' },
     noNewPrivs: true,

@@ -1,8 +1,11 @@
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Cell, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../../contract/driver.js'
+import type { Cell, CellLayer, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../../contract/driver.js'
+import { SandboxError } from '../../contract/errors.js'
 import type { Limits } from '../../contract/limits.js'
 import type { Expectation, Posture } from '../../contract/posture.js'
+import type { CellCgroup } from '../../sys/cell-cgroup.js'
+import { processorTimeBelow } from '../../sys/processor-time.js'
 import { findProcesses, killProcess, parentOf } from '../../sys/processes.js'
 import type { SpawnedProcess } from '../../sys/spawn.js'
 import { workdir } from './arguments.js'
@@ -12,8 +15,11 @@ import type { CellLimits } from './cell-limits.js'
 export interface CellParts {
   readonly process: SpawnedProcess
   readonly users: readonly GuestUser[]
+  readonly layers: readonly CellLayer[]
   readonly limits: CellLimits
   readonly inspection: CellInspection
+  /** What stops its guests all at once; undefined where there are no cgroups. */
+  readonly cgroup: Pick<CellCgroup, 'freeze' | 'thaw' | 'kill'> | undefined
   /** Host pids that are still the cell's, asked for when the monitor cannot vouch for their end. */
   readonly remains: () => readonly number[]
   /** Gives back what was taken for the cell; called once, when none of its processes is left. */
@@ -31,13 +37,16 @@ export class BwrapCell implements Cell {
   readonly channel: Duplex
   readonly users: readonly GuestUser[]
   readonly workdir = workdir
+  readonly layers: readonly CellLayer[]
   readonly #parts: CellParts
   #closed: Promise<void> | undefined
+  #isPaused = false
 
   constructor(parts: CellParts) {
     this.#parts = parts
     this.channel = parts.process.channel
     this.users = parts.users
+    this.layers = parts.layers
   }
 
   get expects(): readonly Expectation[] {
@@ -65,13 +74,31 @@ export class BwrapCell implements Cell {
     return Promise.resolve(this.#parts.limits.usage())
   }
 
+  worked(): number | undefined {
+    return this.#parts.limits.usage().cpuMs ?? processorTimeBelow(this.#parts.process.pid)
+  }
+
+  async pause(): Promise<void> {
+    const { cgroup } = this.#parts
+    if (cgroup === undefined) throw new SandboxError('unsupported', 'programs cannot be paused: no cgroup holds this cell', { hint: 'glovebox doctor' })
+    this.#isPaused = true
+    await cgroup.freeze()
+  }
+
+  async resume(): Promise<void> {
+    await this.#parts.cgroup?.thaw()
+    this.#isPaused = false
+  }
+
   close(): Promise<void> {
     this.#closed ??= this.#close()
     return this.#closed
   }
 
   async #close(): Promise<void> {
-    const { process, inspection, remains, release } = this.#parts
+    const { process, inspection, cgroup, remains, release } = this.#parts
+    // What is frozen may be unable to end, and would keep its pid namespace from ending.
+    if (this.#isPaused) cgroup?.kill()
     await Promise.all([endProcess(process, remains), inspection.close()])
     await release()
   }

@@ -5,7 +5,9 @@
 import { readFileSync, statSync } from 'node:fs'
 import type { Json } from '../../contract/posture.js'
 import { type MountEntry, mountOf, parseMountTable, reachableMounts } from '../../sys/posture/mount-table.js'
-import { type CellPlan, diskFolders, hostDevices, isOverlay, masked, placedMounts, readOnlyPaths, veiledInside } from './arguments.js'
+import { type CellPlan, diskFolders, hostDevices, masked, readOnlyPaths, veiledInside } from './arguments.js'
+import { placedMounts } from './placed-mounts.js'
+import { isOverlay } from './root-mode.js'
 
 export interface MountRow {
   readonly type: string
@@ -77,11 +79,12 @@ function addDisk(table: MountTable, plan: CellPlan): void {
   for (const { path } of folders) table.mount(path, { ...disk, noexec: noexec && !isOverlay(plan) })
 }
 
-/** Each is the one mount that its source lies on. */
+/** Each is the one mount that its source lies on, or an overlay of it. */
 function addSources(table: MountTable, plan: CellPlan, host: HostFiles): void {
   for (const { source, target, mode } of placedMounts(plan)) {
     const [own] = host.mountsAt(source.path)
-    if (own) table.mount(target, { type: own[1].type, access: mode, ...plain, noexec: own[1].noexec || plan.spec.commands !== undefined })
+    if (mode === 'overlay') table.mount(target, { type: 'overlay', access: 'rw', ...plain, noexec: plan.spec.commands !== undefined })
+    else if (own) table.mount(target, { type: own[1].type, access: mode, ...plain, noexec: own[1].noexec || plan.spec.commands !== undefined })
   }
 }
 

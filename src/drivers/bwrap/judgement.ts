@@ -1,5 +1,5 @@
 import type { Availability, Obstacle, Probe } from '../../contract/driver.js'
-import type { Cgroups } from '../../sys/cgroups.js'
+import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { capabilityMask, launcherCapabilities } from './capabilities.js'
 import type { HostFacts } from './facts.js'
 import { overlayNeedsRanges } from './mount-refusals.js'
@@ -159,9 +159,23 @@ export function judgeCommands(trial: Trial): Availability {
   return { available: false, why: `a cell with rules for files did not open: ${lastLine(trial.said) || 'it ended without a word'}` }
 }
 
-export function judgeFeatures(facts: HostFacts, overlayTrial: string | undefined): Omit<Probe['features'], 'commands'> {
+export function judgeFeatures(facts: HostFacts, overlayTrial: string | undefined): Omit<Probe['features'], 'commands' | 'mounts-overlay' | 'pause'> {
   const mounts = judgeMounts(facts)
   return { 'mounts-ro': mounts, 'mounts-rw': mounts, 'root-overlay': judgeOverlay(facts, overlayTrial) }
+}
+
+/** What became of a cell with a folder that was overlaid. */
+export function judgeLaidMounts(trial: Trial): Availability {
+  if (trial.opened) return { available: true }
+  const said = lastLine(trial.said) || 'it ended without a word'
+  const isOld = /keep attributes of a layer/.test(said)
+  return { available: false, why: isOld ? 'the disk of a cell keeps no user attributes, which Linux 6.6 brought' : `a cell with one did not open: ${said}` }
+}
+
+/** Standing still is the cgroups' to do. */
+export function judgePause(cgroups: Cgroups | CgroupsUnavailable): Availability {
+  if ('unavailable' in cgroups) return { available: false, why: cgroups.unavailable }
+  return cgroups.freezes.enforced ? { available: true } : { available: false, why: cgroups.freezes.why }
 }
 
 /** As root a source is bound with its owner mapped, which Linux 5.12 brought; with a single id it is bound as it is. */

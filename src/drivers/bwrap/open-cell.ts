@@ -1,4 +1,5 @@
 import { once as eventOf } from 'node:events'
+import { statSync } from 'node:fs'
 import type { Cell, CellSpec, GuestUser } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Limits } from '../../contract/limits.js'
@@ -10,6 +11,7 @@ import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
 import { type CellPlan, type CellPrograms, cellArgv, guestUsers } from './arguments.js'
 import { BwrapCell, endProcess } from './cell.js'
 import { createInspection } from './cell-inspection.js'
+import { cellLayers } from './cell-layers.js'
 import { createCellLimits } from './cell-limits.js'
 import { bwrapPath } from './facts.js'
 import { keptGroups } from './kept-groups.js'
@@ -38,7 +40,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
     await greeting(process, signal)
     lease.cgroup?.settle()
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid) })
-    return new BwrapCell({ process, users: usersOf(lease), limits, inspection, remains: lease.remains, release: lease.release })
+    return new BwrapCell({ process, users: usersOf(lease), layers: cellLayers(plan, isFolder), limits, inspection, cgroup: lease.cgroup, remains: lease.remains, release: lease.release })
   } catch (error) {
     if (process) await endProcess(process, lease.remains)
     await lease.release()
@@ -53,6 +55,10 @@ function resizerOf(monitorPid: number): (limits: Limits) => Promise<void> {
     if (pid === undefined) throw new SandboxError('broken', 'the first process of the cell is gone')
     await resizeDisk({ pid, bytes: diskBytes, inodes })
   }
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
 function usersOf({ ids }: Lease): GuestUser[] {

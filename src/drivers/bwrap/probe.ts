@@ -6,8 +6,9 @@ import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { nativeProgram } from '../../sys/native.js'
 import { randomId } from '../../sys/random-id.js'
 import { capture } from '../../sys/spawn.js'
+import { makeTempFolder, removeTree } from '../../sys/temp-folder.js'
 import { type HostFacts, readHostFacts } from './facts.js'
-import { canMapRanges, judgeCommands, judgeLimits, judgeFeatures, judgeUsers, obstacleOf, obstaclesBefore, type Trial } from './judgement.js'
+import { canMapRanges, judgeCommands, judgeFeatures, judgeLaidMounts, judgeLimits, judgePause, judgeUsers, obstacleOf, obstaclesBefore, type Trial } from './judgement.js'
 
 const trialMs = 10_000
 /** The warden's numbers for reading files and for moving them between folders. */
@@ -24,13 +25,11 @@ export interface ProbeOptions {
 export async function probeHost(options: ProbeOptions): Promise<Probe> {
   const facts = await readHostFacts()
   const before = obstaclesBefore(facts)
-  if (before.length > 0) return describe(facts, { obstacles: before, cgroups: { unavailable: 'not looked for' }, overlayTrial: 'not tried', ruled: notTried })
+  if (before.length > 0) return describe(facts, { obstacles: before, cgroups: { unavailable: 'not looked for' }, overlayTrial: 'not tried', ruled: notTried, laid: notTried })
   const cgroups = await options.cgroups().catch((error: unknown): CgroupsUnavailable => ({ unavailable: String(error) }))
-  // The harder one first: where it opens, the plain one would.
-  const ruled = await tryCell(options, tryRules)
-  const trial = ruled.opened ? ruled : await tryCell(options, tryNothing)
+  const { ruled, laid, plain } = await tryCells(options)
   const overlayTrial = canMapRanges(facts) ? await tryOverlay() : undefined
-  const found = describe(facts, { obstacles: trial.opened ? [] : [obstacleOf(facts, trial)], cgroups, overlayTrial, ruled })
+  const found = describe(facts, { obstacles: plain.opened ? [] : [obstacleOf(facts, plain)], cgroups, overlayTrial, ruled, laid })
   const sharedFiles = options.sharedFiles()
   return sharedFiles === '' ? found : { ...found, facts: { ...found.facts, 'shared files': sharedFiles } }
 }
@@ -41,11 +40,13 @@ interface Findings {
   readonly overlayTrial: string | undefined
   /** What became of a cell with rules for files. */
   readonly ruled: Trial
+  /** The same of one with an overlay on a folder. */
+  readonly laid: Trial
 }
 
 const notTried: Trial = { opened: false, said: 'not tried' }
 
-function describe(facts: HostFacts, { obstacles, cgroups, overlayTrial, ruled }: Findings): Probe {
+function describe(facts: HostFacts, { obstacles, cgroups, overlayTrial, ruled, laid }: Findings): Probe {
   return {
     driver: 'bwrap',
     tier: 'process',
@@ -53,7 +54,7 @@ function describe(facts: HostFacts, { obstacles, cgroups, overlayTrial, ruled }:
     obstacles,
     limits: judgeLimits(facts, 'unavailable' in cgroups ? (cgroups.enforces ?? cgroups.unavailable) : cgroups.enforces),
     users: judgeUsers(facts),
-    features: { ...judgeFeatures(facts, overlayTrial), commands: judgeCommands(ruled) },
+    features: { ...judgeFeatures(facts, overlayTrial), commands: judgeCommands(ruled), 'mounts-overlay': judgeLaidMounts(laid), pause: judgePause(cgroups) },
     filtersSyscalls: true,
     isolates: true,
     facts: {
@@ -66,6 +67,7 @@ function describe(facts: HostFacts, { obstacles, cgroups, overlayTrial, ruled }:
 
 interface Attempt {
   readonly commands: CellSpec['commands']
+  readonly mounts?: CellSpec['mounts']
   within(cell: Cell, signal: AbortSignal): Promise<void>
 }
 
@@ -94,11 +96,29 @@ const tryRules: Attempt = {
   },
 }
 
+type Trials = Readonly<Record<'ruled' | 'laid' | 'plain', Trial>>
+
+/** The hardest first: where that opens, the others would. */
+async function tryCells(options: ProbeOptions): Promise<Trials> {
+  const folder = await makeTempFolder('glovebox-trial-')
+  try {
+    const mounts: CellSpec['mounts'] = [{ source: folder, target: '/workspace', mode: 'overlay' }]
+    const all = await tryCell(options, { ...tryRules, mounts })
+    if (all.opened) return { ruled: all, laid: all, plain: all }
+    const ruled = await tryCell(options, tryRules)
+    const laid = ruled.opened ? all : await tryCell(options, { ...tryNothing, mounts })
+    const other = [ruled, laid].find(({ opened }) => opened)
+    return { ruled, laid, plain: other ?? (await tryCell(options, tryNothing)) }
+  } finally {
+    await removeTree(folder)
+  }
+}
+
 /** A small cell: nothing of the host but the warden, which must say hello, and the folder that every template shows. */
 async function tryCell(options: ProbeOptions, attempt: Attempt): Promise<Trial> {
   const signal = AbortSignal.timeout(trialMs)
   try {
-    const cell = await options.open({ ...trialSpec(), commands: attempt.commands }, signal)
+    const cell = await options.open({ ...trialSpec(), commands: attempt.commands, mounts: attempt.mounts ?? [] }, signal)
     try {
       await attempt.within(cell, signal)
     } finally {

@@ -4,9 +4,11 @@
  */
 import type { Cell, Driver, GuestUser, RunCounts } from '../../contract/driver.js'
 import { nativeProgram } from '../../sys/native.js'
+import { processorTimeBelow } from '../../sys/processor-time.js'
 import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
 import { makeTempFolder, removeTree, sweepTempFolders } from '../../sys/temp-folder.js'
 import { probeFake } from './probe.js'
+import { Standstill } from './standstill.js'
 
 const endingMs = 5000
 const folderPrefix = 'glovebox-fake-'
@@ -45,16 +47,24 @@ async function openFakeCell(options: FakeDriverOptions, signal: AbortSignal): Pr
 
 function fakeCell(warden: SpawnedProcess, folder: string): Cell {
   let closing: Promise<void> | undefined
+  const standstill = new Standstill(warden.pid)
   return {
     channel: warden.channel,
     users: [currentUser(folder)],
     workdir: folder,
+    layers: [{ kind: 'folder', path: folder }],
     diagnosis: () => warden.diagnosis(),
     expects: [],
     beginRun: () => ({ group: undefined, usage: () => nothingCounted, isPopulated: () => false, close: () => Promise.resolve() }),
     limit: () => Promise.resolve(),
     posture: () => Promise.resolve([]),
     usage: () => Promise.resolve({ ...nothingCounted, memoryBytes: undefined, processes: undefined }),
+    worked: () => processorTimeBelow(warden.pid),
+    pause: () => standstill.begin(),
+    resume: () => {
+      standstill.end()
+      return Promise.resolve()
+    },
     close: () => {
       closing ??= closeFakeCell(warden, folder)
       return closing

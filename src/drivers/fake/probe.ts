@@ -25,7 +25,7 @@ export async function probeFake(open: (signal: AbortSignal) => Promise<Cell>): P
       readRate: noWalls,
       writeRate: noWalls,
     },
-    features: { commands: notHere, 'mounts-ro': notHere, 'mounts-rw': notHere, 'root-overlay': notHere },
+    features: { commands: notHere, 'mounts-ro': notHere, 'mounts-overlay': notHere, 'mounts-rw': notHere, 'root-overlay': notHere, pause: { available: true } },
     users: { user: { available: true }, root: { available: false, why: 'the fake driver runs everything as whoever started it' } },
     filtersSyscalls: false,
     isolates: false,

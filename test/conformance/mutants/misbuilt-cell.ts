@@ -33,6 +33,7 @@ export function misbuilt(mistake: (parts: CellParts) => CellParts): (driver: Dri
         channel: cell.channel,
         users: guestUsers({ kind: 'single' }),
         workdir,
+        layers: [],
         diagnosis: () => cell.diagnosis(),
         expects: [],
         beginRun: () => ({ group: undefined, usage: () => nothingCounted, isPopulated: () => false, close: () => Promise.resolve() }),

@@ -60,6 +60,7 @@ export function lyingClose(close: (cell: Cell) => Promise<void>): (driver: Drive
         channel: cell.channel,
         users: cell.users,
         workdir: cell.workdir,
+        layers: cell.layers,
         diagnosis: () => cell.diagnosis(),
         expects: cell.expects,
         beginRun: (limits) => cell.beginRun(limits),

@@ -32,7 +32,7 @@ const boast: Probe = {
     readRate: claimed,
     writeRate: claimed,
   },
-  features: { commands: { available: true }, 'mounts-ro': { available: true }, 'mounts-rw': { available: true }, 'root-overlay': { available: true } },
+  features: { commands: { available: true }, 'mounts-ro': { available: true }, 'mounts-overlay': { available: true }, 'mounts-rw': { available: true }, 'root-overlay': { available: true } },
   users: { user: { available: true }, root: { available: true } },
   filtersSyscalls: true,
   isolates: true,

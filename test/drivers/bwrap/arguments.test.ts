@@ -109,6 +109,19 @@ test('with a single id a mount is bound by its path and recognised by its descri
   ])
 })
 
+test.each([
+  [{ ...range }, ['--mount 3 mount0 rw 2013266920 4322', '--overlay /.mounts/0 0', '--place /.mounts/0 /workspace rw']],
+  [{ kind: 'single' }, ['--overlay /.mounts/0 0', '--place /.mounts/0 /workspace rw']],
+] as const)('what is overlaid is bound read-only, and written to on the disk: %j', (ids, expected) => {
+  const overlaid = { source: '/srv/deep', target: '/workspace', mode: 'overlay' } as const
+  const argv = cellArgv({ ...plan, ids, spec: { ...plan.spec, mounts: [overlaid] }, sources: sources.slice(0, 1) })
+  expect(options(argv, '--mount', '--overlay', '--place', '--layers')).toEqual(expected)
+  expect(options(argv, '--ro-bind')).toContain(`--ro-bind ${ids.kind === 'single' ? '/srv/deep' : '/tmp/mount0'} /.mounts/0`)
+  // Only then: the kernel closes the folder it works in to everyone.
+  expect(options(argv, '--cap-add').includes('--cap-add CAP_DAC_OVERRIDE')).toBe(true)
+  expect(options(cellArgv({ ...plan, ids: { kind: 'single' } }), '--cap-add').includes('--cap-add CAP_DAC_OVERRIDE')).toBe(false)
+})
+
 test('a root that is writable all over is the disk, and stays writable', () => {
   const argv = cellArgv({ ...plan, ids: range, spec: { ...plan.spec, rootMode: 'overlay' } })
   expect(options(argv, '--root', '--layer', '--veil', '--bind', '--disk', '--writable', '--folder', '--readonly')).toEqual([
@@ -116,6 +129,7 @@ test('a root that is writable all over is the disk, and stays writable', () => {
     '--layer /usr /usr',
     '--layer /etc /var/cache/glovebox/templates/etc-1',
     '--bind /tmp/disk/root /',
+    '--bind /tmp/disk/layered /.layers',
     '--folder /home 0 0 0755',
     '--folder /var 0 0 0755',
     '--folder /run 0 0 0755',
