@@ -48,6 +48,7 @@ const PROGRAMS = {
       'spawn.c',
       'start.c',
       'tap.c',
+      'terminal.c',
       'used-ids.c',
     ],
     flags: ['-D_GNU_SOURCE'],

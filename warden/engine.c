@@ -12,6 +12,7 @@
 #include "pages.h"
 #include "runs.h"
 #include "spawn.h"
+#include "terminal.h"
 #include "wire.h"
 
 enum { INBOX_USUAL = 2 * FRAME_CHUNK };
@@ -70,6 +71,14 @@ static const char *release(struct run *run)
   return NULL;
 }
 
+static const char *resize(struct run *run, const struct frame *frame)
+{
+  if (!run->terminal) return "RESIZE for a run without a terminal";
+  int near = run->taps[0].fd >= 0 ? run->taps[0].fd : run->feed.fd;
+  if (near >= 0) terminal_resize(near, frame->payload);
+  return NULL;
+}
+
 static const char *act_on_run(struct warden *warden, struct run *run, const struct frame *frame)
 {
   if (frame->type == FRAME_KILL) {
@@ -79,6 +88,7 @@ static const char *act_on_run(struct warden *warden, struct run *run, const stru
   if (run->phase == RUN_OVER) return NULL;
   if (frame->type == FRAME_STDIN) return feed_take(warden, run, frame);
   if (frame->type == FRAME_RELEASE) return release(run);
+  if (frame->type == FRAME_RESIZE) return resize(run, frame);
   if (frame->type == FRAME_CREDIT) return add_credit(run, frame);
   /* Its number is its own: the keeper lets a dead program go only after the warden has taken note. */
   if (frame->type == FRAME_SIGNAL && run->phase == RUN_STARTED) kill(-run->program, (int)wire_u32(frame->payload));

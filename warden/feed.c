@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "pages.h"
+#include "terminal.h"
 #include "wire.h"
 
 static void give_back(struct warden *warden, struct run *run, size_t bytes)
@@ -33,6 +34,18 @@ void feed_close(struct warden *warden, struct run *run)
   give_back(warden, run, dropped);
 }
 
+bool feed_is_waiting(const struct feed *feed)
+{
+  return feed->fd >= 0 && (feed->length || feed->ending);
+}
+
+/* All was handed on: what stands for its end follows. */
+static void end(struct warden *warden, struct run *run)
+{
+  if (run->terminal && !terminal_type_end(&run->feed)) return;
+  feed_close(warden, run);
+}
+
 void feed_pump(struct warden *warden, struct run *run)
 {
   struct feed *feed = &run->feed;
@@ -46,12 +59,13 @@ void feed_pump(struct warden *warden, struct run *run)
       feed_close(warden, run);
       break;
     }
+    feed->last = feed->bytes[(feed->head + (size_t)written - 1) % FRAME_WINDOW];
     feed->head = (feed->head + (size_t)written) % FRAME_WINDOW;
     feed->length -= (size_t)written;
     handed += (size_t)written;
   }
   if (!feed->length && feed->bytes) release(feed);
-  if (!feed->length && feed->ending && feed->fd >= 0) feed_close(warden, run);
+  if (!feed->length && feed->ending && feed->fd >= 0) end(warden, run);
   give_back(warden, run, handed);
 }
 

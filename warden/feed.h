@@ -1,4 +1,4 @@
-/* From the channel to the program's input pipe. */
+/* From the channel to the program's input. */
 #ifndef GLOVEBOX_FEED_H
 #define GLOVEBOX_FEED_H
 
@@ -6,7 +6,9 @@
 
 /* Takes one STDIN frame. NULL, or why it is malformed. */
 const char *feed_take(struct warden *warden, struct run *run, const struct frame *frame);
-/* Hands on what the pipe takes, and gives its credit back. */
+/* Whether something is still to be handed on: bytes, or their end. */
+bool feed_is_waiting(const struct feed *feed);
+/* Hands on what the other end takes, and gives its credit back. */
 void feed_pump(struct warden *warden, struct run *run);
 /* The program reads no more: drops what waits, with its credit. */
 void feed_close(struct warden *warden, struct run *run);

@@ -1,5 +1,6 @@
 #include "frame.h"
 
+#include "start.h"
 #include "wire.h"
 
 struct rule {
@@ -19,6 +20,8 @@ static const struct rule RULES[] = {
   { FRAME_CREDIT, 1, 2, 1, 4, 4, 1 },
   { FRAME_CLOSE, 0, 0, 0, 0, 0, 1 },
   { FRAME_RELEASE, 0, 0, 1, 0, 0, 1 },
+  { FRAME_RESIZE, 0, 0, 1, 4, 4, 1 },
+  { FRAME_CONNECT, 0, 0, 1, 2, 2, 1 },
 };
 
 static const struct rule *rule_for(uint8_t type)
@@ -39,11 +42,19 @@ static const char *fault_in_header(const uint8_t *bytes, const struct frame *fra
   return NULL;
 }
 
+static int is_between(uint32_t number, uint32_t most)
+{
+  return number >= 1 && number <= most;
+}
+
 static const char *fault_in_payload(const struct frame *frame)
 {
-  if (frame->type != FRAME_SIGNAL) return NULL;
-  uint32_t number = wire_u32(frame->payload);
-  return number < 1 || number > 64 ? "wrong signal number" : NULL;
+  const uint8_t *at = frame->payload;
+  if (frame->type == FRAME_SIGNAL && !is_between(wire_u32(at), 64)) return "wrong signal number";
+  if (frame->type == FRAME_RESIZE && !(is_between(wire_u16(at), START_SIDE_MOST) && is_between(wire_u16(at + 2), START_SIDE_MOST)))
+    return "wrong size of a terminal";
+  if (frame->type == FRAME_CONNECT && !wire_u16(at)) return "wrong port";
+  return NULL;
 }
 
 enum frame_result frame_parse(const uint8_t *bytes, size_t length, struct frame *frame)

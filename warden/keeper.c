@@ -148,6 +148,12 @@ static void add_usage(struct ending *sum, const struct rusage *usage)
   if (peak_bytes > sum->peak_bytes) sum->peak_bytes = peak_bytes;
 }
 
+/* There is room for few: none is held for what the program left behind. Of a run without one nothing has this number any more. */
+static void let_go_of_terminal(void)
+{
+  close(0);
+}
+
 static void tell_ending(int link, const siginfo_t *info, const struct ending *used)
 {
   struct report report = { .kind = REPORT_EXITED, .pid = info->si_pid, .ending = *used };
@@ -170,7 +176,10 @@ static void reap_until_empty(int link, pid_t program)
       return;
     }
     add_usage(&used, &usage);
-    if (info.si_pid == program) tell_ending(link, &info, &used);
+    if (info.si_pid == program) {
+      let_go_of_terminal();
+      tell_ending(link, &info, &used);
+    }
     waitpid(info.si_pid, NULL, __WALL);
   }
 }

@@ -51,7 +51,7 @@ static void gather(struct slots *slots, const struct warden *warden)
   for (size_t i = 0; i < warden->run_count; i++) {
     struct run *run = warden->runs[i];
     want(slots, (struct pollfd){ .fd = run->link, .events = POLLIN }, (struct slot){ FROM_KEEPER, run });
-    want(slots, (struct pollfd){ .fd = run->feed.fd, .events = run->feed.length ? POLLOUT : 0 }, (struct slot){ TO_STDIN, run });
+    want(slots, (struct pollfd){ .fd = run->feed.fd, .events = feed_is_waiting(&run->feed) ? POLLOUT : 0 }, (struct slot){ TO_STDIN, run });
     /* A program may print before its keeper's word of its start is heard; the engine must not learn of it in that order. */
     for (int tap = 0; tap < 2; tap++)
       if (run->phase >= RUN_STARTED && tap_is_open(warden, &run->taps[tap]))
@@ -86,7 +86,7 @@ static void serve_slot(struct warden *warden, const struct slot *slot)
   case FROM_STDOUT: tap_read(warden, slot->run, 1); break;
   case FROM_STDERR: tap_read(warden, slot->run, 2); break;
   case TO_STDIN:
-    if (slot->run->feed.fd >= 0 && slot->run->feed.length) feed_pump(warden, slot->run);
+    if (feed_is_waiting(&slot->run->feed)) feed_pump(warden, slot->run);
     else feed_close(warden, slot->run); /* only an error wakes an idle pipe: the program has closed its end */
     break;
   }

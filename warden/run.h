@@ -1,4 +1,4 @@
-/* What the warden knows of one run: one keeper, one program, three pipes. */
+/* What the warden knows of one run: one keeper, one program, and three pipes or a terminal. */
 #ifndef GLOVEBOX_RUN_H
 #define GLOVEBOX_RUN_H
 
@@ -7,21 +7,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* One of the program's output pipes. */
+/* Where the program's output comes from: one of two pipes, or the terminal. */
 struct tap {
   int fd; /* -1: the stream has ended */
+  bool terminal; /* what waits in it cannot be counted */
   uint32_t credit;
   bool draining;    /* the program has exited: only `remaining` more bytes are its own */
   size_t remaining;
 };
 
-/* The program's input pipe and what waits to go in. */
+/* Where the program's input goes, and what waits to go in. */
 struct feed {
   int fd;         /* -1: closed, or never fed */
   uint8_t *bytes; /* a ring of one window, there only while it holds something */
   size_t head, length;
   uint32_t credit; /* what the engine may still send */
   bool ending;     /* close once empty */
+  uint8_t last;    /* the byte that was handed on last */
 };
 
 struct ending {
@@ -45,6 +47,7 @@ struct doom {
 struct run {
   uint32_t id;
   enum run_phase phase;
+  bool terminal; /* its stdio is one */
   bool gate; /* asked for: until its release the program does not run */
   pid_t keeper; /* 0 once reaped: until then its number cannot mean another process */
   int link;     /* datagrams from the keeper; -1 once the keeper is reaped */

@@ -79,6 +79,8 @@ static void say_started(struct warden *warden, struct run *run)
 {
   run->phase = RUN_STARTED;
   say_number(warden, run, FRAME_STARTED);
+  /* A terminal is one stream. */
+  if (run->terminal) queue_frame(&warden->queue, &(struct frame){ .type = FRAME_OUTPUT, .stream = 2, .run = run->id });
 }
 
 static void say_gated(struct warden *warden, struct run *run)

@@ -13,6 +13,7 @@
 #include "fds.h"
 #include "keeper.h"
 #include "report.h"
+#include "terminal.h"
 #include "wire.h"
 
 enum { OURS = 0, THEIRS = 1, SPARE_FILES = 16 };
@@ -40,6 +41,18 @@ static void close_side(const struct ends *ends, int side)
   if (ends->link[side] >= 0) close(ends->link[side]);
 }
 
+/* Each stream has a descriptor of its own, so that each can be closed by itself. */
+static int open_terminal(const struct warden *warden, struct ends *ends, const struct start *start)
+{
+  struct terminal terminal;
+  if (terminal_open(warden, start, &terminal) < 0) return -1;
+  ends->stdio[0][OURS] = terminal.near;
+  ends->stdio[0][THEIRS] = terminal.far;
+  int result = ends->stdio[1][OURS] = fcntl(terminal.near, F_DUPFD_CLOEXEC, 3);
+  for (int stream = 1; stream < 3 && result >= 0; stream++) result = ends->stdio[stream][THEIRS] = fcntl(terminal.far, F_DUPFD_CLOEXEC, 3);
+  return result < 0 ? -1 : 0;
+}
+
 static int open_pipes(struct ends *ends, const struct start *start)
 {
   for (int stream = start->stdin_fed ? 0 : 1; stream < 3; stream++) {
@@ -52,12 +65,12 @@ static int open_pipes(struct ends *ends, const struct start *start)
   return 0;
 }
 
-/* A pipe belongs to the file-system id that made it; it must be the guest's, or the guest could not open /dev/stdout. */
-static int open_pipes_as_guest(struct ends *ends, const struct start *start)
+/* A pipe and a terminal belong to the file-system id that made them; it must be the guest's, or the guest could not open /dev/stdout. */
+static int open_stdio_as_guest(const struct warden *warden, struct ends *ends, const struct start *start)
 {
   setfsgid(start->gid);
   setfsuid(start->uid);
-  int result = open_pipes(ends, start);
+  int result = start->terminal ? open_terminal(warden, ends, start) : open_pipes(ends, start);
   int error = errno;
   setfsuid(geteuid());
   /* Who stops being 0 loses the rights over files from the effective set, and is no longer what it was found to be. */
@@ -70,9 +83,9 @@ static int open_pipes_as_guest(struct ends *ends, const struct start *start)
   return result;
 }
 
-static int open_ends(struct ends *ends, const struct start *start)
+static int open_ends(const struct warden *warden, struct ends *ends, const struct start *start)
 {
-  if (open_pipes_as_guest(ends, start) < 0) return -1;
+  if (open_stdio_as_guest(warden, ends, start) < 0) return -1;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends->link) < 0) {
     ends->link[OURS] = ends->link[THEIRS] = -1;
     return -1;
@@ -108,8 +121,8 @@ static void refuse(struct warden *warden, uint32_t id, const char *object)
 static void enlist(struct warden *warden, struct run *run, const struct ends *ends)
 {
   run->link = ends->link[OURS];
-  for (int i = 0; i < 2; i++) run->taps[i] = (struct tap){ .fd = ends->stdio[i + 1][OURS], .credit = FRAME_WINDOW };
-  run->feed = (struct feed){ .fd = ends->stdio[0][OURS], .credit = FRAME_WINDOW };
+  for (int i = 0; i < 2; i++) run->taps[i] = (struct tap){ .fd = ends->stdio[i + 1][OURS], .terminal = run->terminal, .credit = FRAME_WINDOW };
+  run->feed = (struct feed){ .fd = ends->stdio[0][OURS], .credit = FRAME_WINDOW, .last = '\n' };
   warden->runs[warden->run_count++] = run;
 }
 
@@ -117,13 +130,15 @@ void spawn_run(struct warden *warden, uint32_t id, struct start *start)
 {
   errno = EAGAIN;
   if (warden->run_count == WARDEN_RUNS_MOST) return refuse(warden, id, "one more run");
+  if (start->terminal && !terminal_is_free(warden)) return refuse(warden, id, "one more terminal");
   struct ends ends = { { { -1, -1 }, { -1, -1 }, { -1, -1 } }, { -1, -1 } };
   struct run *run = calloc(1, sizeof *run);
   if (!run) return refuse(warden, id, "run");
   run->id = id;
   run->gate = start->gate;
-  const char *object = "pipes";
-  if (open_ends(&ends, start) == 0 && leaves_room(&ends)) {
+  run->terminal = start->terminal;
+  const char *object = start->terminal ? "one more terminal" : "pipes";
+  if (open_ends(warden, &ends, start) == 0 && leaves_room(&ends)) {
     object = "keeper";
     run->keeper = fork_keeper(warden, start, &ends);
   }

@@ -4,6 +4,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "terminal.h"
+
 bool tap_is_open(const struct warden *warden, const struct tap *tap)
 {
   if (tap->fd < 0) return false;
@@ -33,7 +35,7 @@ void tap_read(struct warden *warden, struct run *run, int stream)
   uint8_t *at = queue_reserve(&warden->queue, FRAME_HEADER + most);
   ssize_t got = most ? read(tap->fd, at + FRAME_HEADER, most) : 0;
   if (got < 0 && errno == EINTR) return;
-  /* While draining, nothing to read means that another reader of the guest's own took it. */
+  /* While draining, nothing to read means that a terminal is empty, or that another reader of the guest's own took it. */
   if (got < 0 && errno == EAGAIN && !tap->draining) return;
   if (got <= 0) {
     end(warden, run, stream);
@@ -51,5 +53,6 @@ void tap_drain(struct tap *tap)
   int waiting = 0;
   if (tap->fd < 0 || tap->draining) return;
   tap->draining = true;
-  tap->remaining = ioctl(tap->fd, FIONREAD, &waiting) == 0 && waiting > 0 ? (size_t)waiting : 0;
+  if (tap->terminal) tap->remaining = TERMINAL_HELD_MOST;
+  else tap->remaining = ioctl(tap->fd, FIONREAD, &waiting) == 0 && waiting > 0 ? (size_t)waiting : 0;
 }

@@ -1,4 +1,4 @@
-/* From the program's output pipes to the channel. */
+/* From the program's output to the channel. */
 #ifndef GLOVEBOX_TAP_H
 #define GLOVEBOX_TAP_H
 

@@ -160,7 +160,7 @@ class Connection implements Warden {
       if (this.#outbox.isFull) await this.#outbox.whenWritable()
       if (this.#outbox.failure) throw this.#outbox.failure
       this.#lastRun += 1
-      const run = new Run({ id: this.#lastRun, isFed: request.stdin, isGated, link: this.#link })
+      const run = new Run({ id: this.#lastRun, isFed: request.stdin, isGated, hasTerminal: request.terminal !== undefined, link: this.#link })
       this.#outbox.send(encodeHeader('start', payload.length, { run: run.id }), payload)
       return await answerOf(run, options)
     } finally {

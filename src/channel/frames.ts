@@ -26,12 +26,16 @@ export const frameTypes = {
   credit: 0x14,
   close: 0x15,
   release: 0x16,
+  resize: 0x17,
+  connect: 0x18,
   gated: 0x1f,
   started: 0x20,
   failed: 0x21,
   output: 0x22,
   exited: 0x23,
   gone: 0x24,
+  connected: 0x25,
+  closed: 0x26,
   fatal: 0x7f,
 } as const
 
@@ -70,6 +74,8 @@ export const frameRules: Readonly<Record<Side, readonly FrameRule[]>> = {
     rule('credit', [4, 4], { ofStream: true }),
     rule('close', [0, 0], { ofRun: false }),
     rule('release', [0, 0]),
+    rule('resize', [4, 4]),
+    rule('connect', [2, 2]),
   ],
   warden: [
     rule('hello', [8, 8], { ofRun: false }),
@@ -80,6 +86,8 @@ export const frameRules: Readonly<Record<Side, readonly FrameRule[]>> = {
     rule('output', [0, maxPieceBytes], { ofStream: true, flows: true }),
     rule('exited', [48, 48]),
     rule('gone', [0, 0]),
+    rule('connected', [0, 0]),
+    rule('closed', [4, 4]),
     rule('fatal', [0, 256], { ofRun: false }),
   ],
 }

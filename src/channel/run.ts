@@ -15,6 +15,7 @@ import { Latch } from './latch.js'
 import { failureOf, parseExited, parseFailed, parsePid, type StartFailure, type WardenExit } from './messages.js'
 import type { Outbox } from './outbox.js'
 import { OutputQueue } from './output-queue.js'
+import { checkSize, encodeSize, type TerminalSize } from './start-payload.js'
 
 export interface WardenProcess {
   /** As seen in the cell. */
@@ -24,6 +25,8 @@ export interface WardenProcess {
   /** Resolves when the bytes are on their way and their memory may be used again; quiet when the program closed its stdin or ended. */
   write(bytes: Uint8Array): Promise<void>
   endInput(): Promise<void>
+  /** Of its terminal; quiet when it has ended. Throws SandboxError('invalid') for no size, 'conflict' when it has no terminal. */
+  resize(size: TerminalSize): void
   /** To the program's process group; quiet when it has ended. */
   signal(number: number): void
   /** Resolves when no process of the run is left. */
@@ -48,6 +51,7 @@ export interface RunOptions {
   readonly id: number
   readonly isFed: boolean
   readonly isGated: boolean
+  readonly hasTerminal: boolean
   readonly link: RunLink
 }
 
@@ -62,6 +66,7 @@ export class Run implements WardenProcess {
   readonly #stdout: OutputCredit
   readonly #stderr: OutputCredit
   readonly #isGated: boolean
+  readonly #hasTerminal: boolean
   readonly #gated = new Latch<number | undefined>()
   readonly #started = new Latch<StartResult>()
   readonly #exited = new Latch<WardenExit>()
@@ -71,11 +76,12 @@ export class Run implements WardenProcess {
   #pid = 0
   #exit: WardenExit | undefined
 
-  constructor({ id, isFed, isGated, link }: RunOptions) {
+  constructor({ id, isFed, isGated, hasTerminal, link }: RunOptions) {
     const flow: FlowOptions = { run: id, outbox: link.outbox }
     this.id = id
     this.#link = link
     this.#isGated = isGated
+    this.#hasTerminal = hasTerminal
     this.#input = new InputFlow({ ...flow, isFed })
     this.#stdout = new OutputCredit(1, flow)
     this.#stderr = new OutputCredit(2, flow)
@@ -121,6 +127,12 @@ export class Run implements WardenProcess {
 
   endInput(): Promise<void> {
     return this.#input.end()
+  }
+
+  resize(size: TerminalSize): void {
+    checkSize(size)
+    if (!this.#hasTerminal) throw new SandboxError('conflict', 'this run has no terminal')
+    if (this.#state === 'running') this.#link.outbox.send(encodeFrame('resize', { run: this.id }, encodeSize(size)))
   }
 
   signal(number: number): void {

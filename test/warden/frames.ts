@@ -18,12 +18,16 @@ export const TYPE = {
   CREDIT: 0x14,
   CLOSE: 0x15,
   RELEASE: 0x16,
+  RESIZE: 0x17,
+  CONNECT: 0x18,
   GATED: 0x1f,
   STARTED: 0x20,
   FAILED: 0x21,
   OUTPUT: 0x22,
   EXITED: 0x23,
   GONE: 0x24,
+  CONNECTED: 0x25,
+  CLOSED: 0x26,
   FATAL: 0x7f,
 } as const
 
