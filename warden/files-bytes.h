@@ -1,0 +1,12 @@
+/* Bytes from one open file to another. Failures are told by errno. */
+#ifndef GLOVEBOX_FILES_BYTES_H
+#define GLOVEBOX_FILES_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+bool write_bytes(int fd, const void *bytes, size_t length);
+/* From where both stand to the end of `from`. */
+bool copy_bytes(int from, int to);
+
+#endif

@@ -1,0 +1,212 @@
+#include "files-frames.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "wire.h"
+
+enum { FRAME_MOST = FILES_HEADER + FILES_PAYLOAD_MOST, IN_ROOM = 2 * FRAME_MOST, OUT_ROOM = 2 * FRAME_MOST };
+
+bool files_open(struct files *files)
+{
+  files->in = malloc(IN_ROOM);
+  files->out = malloc(OUT_ROOM);
+  return files->in && files->out;
+}
+
+void files_close(struct files *files)
+{
+  free(files->in);
+  free(files->out);
+}
+
+/* Either end may have been made non-blocking by whoever shares it. */
+static bool wait_for(int fd, short events)
+{
+  struct pollfd poll_fd = { .fd = fd, .events = events };
+  return poll(&poll_fd, 1, -1) >= 0 || errno == EINTR;
+}
+
+static bool fill_in(struct files *files, size_t wanted)
+{
+  if (files->head == files->tail) files->head = files->tail = 0;
+  if (files->head + wanted > IN_ROOM) {
+    memmove(files->in, files->in + files->head, files->tail - files->head);
+    files->tail -= files->head;
+    files->head = 0;
+  }
+  while (files->tail - files->head < wanted && !files->over) {
+    ssize_t got = read(files->input, files->in + files->tail, IN_ROOM - files->tail);
+    if (got > 0) files->tail += (size_t)got;
+    else if (got < 0 && errno == EINTR) continue;
+    else if (got < 0 && errno == EAGAIN && wait_for(files->input, POLLIN)) continue;
+    else files->over = true;
+  }
+  return !files->over;
+}
+
+bool files_take(struct files *files, struct frame_in *frame)
+{
+  if (files->over || !fill_in(files, FILES_HEADER)) return false;
+  const uint8_t *header = files->in + files->head;
+  files->fault = request_header_fault(header);
+  if (files->fault) {
+    files->over = true;
+    return false;
+  }
+  size_t length = wire_u32(header);
+  if (!fill_in(files, FILES_HEADER + length)) return false;
+  header = files->in + files->head;
+  *frame = (struct frame_in){ .type = header[4], .payload = header + FILES_HEADER, .length = length };
+  files->head += FILES_HEADER + length;
+  return true;
+}
+
+bool files_take_content(struct files *files, struct frame_in *frame)
+{
+  if (!files_take(files, frame)) return false;
+  if (frame->type == FILES_CONTENT) return true;
+  if (frame->type == FILES_END) return false;
+  files->fault = "request amid content";
+  files->over = true;
+  return false;
+}
+
+void files_skip_content(struct files *files)
+{
+  struct frame_in frame;
+  reply_flush(files);
+  while (files_take_content(files, &frame)) {}
+}
+
+bool reply_flush(struct files *files)
+{
+  for (size_t done = 0; done < files->fill && !files->over;) {
+    ssize_t written = write(files->output, files->out + done, files->fill - done);
+    if (written >= 0) done += (size_t)written;
+    else if (errno == EINTR) continue;
+    else if (errno == EAGAIN && wait_for(files->output, POLLOUT)) continue;
+    else files->over = true;
+  }
+  files->fill = files->frame = 0;
+  return !files->over;
+}
+
+void reply_begin(struct files *files, uint8_t type)
+{
+  if (files->fill + FRAME_MOST > OUT_ROOM) reply_flush(files);
+  uint8_t *header = files->out + files->fill;
+  files->frame = files->fill;
+  files->fill += FILES_HEADER;
+  memset(header, 0, FILES_HEADER);
+  header[4] = type;
+}
+
+void reply_bytes(struct files *files, const void *bytes, size_t length)
+{
+  if (length) memcpy(files->out + files->fill, bytes, length);
+  files->fill += length;
+}
+
+void reply_u32(struct files *files, uint32_t value)
+{
+  wire_put_u32(files->out + files->fill, value);
+  files->fill += 4;
+}
+
+void reply_u64(struct files *files, uint64_t value)
+{
+  wire_put_u64(files->out + files->fill, value);
+  files->fill += 8;
+}
+
+void reply_text(struct files *files, const char *text, size_t length)
+{
+  reply_u32(files, (uint32_t)length);
+  reply_bytes(files, text, length);
+}
+
+uint8_t *reply_room(struct files *files)
+{
+  return files->out + files->fill;
+}
+
+void reply_filled(struct files *files, size_t length)
+{
+  files->fill += length;
+}
+
+void reply_end(struct files *files)
+{
+  wire_put_u32(files->out + files->frame, (uint32_t)(files->fill - files->frame - FILES_HEADER));
+}
+
+void reply_drop(struct files *files)
+{
+  files->fill = files->frame;
+}
+
+void reply_done(struct files *files, uint64_t count)
+{
+  reply_begin(files, REPLY_DONE);
+  reply_u64(files, count);
+  reply_end(files);
+}
+
+void reply_error(struct files *files, const char *verb, const char *object)
+{
+  uint32_t error = (uint32_t)errno;
+  size_t verb_length = strlen(verb), length = strnlen(object, FILES_ERROR_OBJECT_MOST);
+  reply_begin(files, REPLY_ERROR);
+  reply_u32(files, error);
+  reply_u32(files, (uint32_t)(verb_length + 1 + length));
+  reply_bytes(files, verb, verb_length);
+  reply_bytes(files, " ", 1);
+  reply_bytes(files, object, length);
+  reply_end(files);
+}
+
+static uint8_t type_of(mode_t mode)
+{
+  enum { TYPE_FILE, TYPE_FOLDER, TYPE_LINK, TYPE_FIFO, TYPE_SOCKET, TYPE_DEVICE };
+  if (S_ISREG(mode)) return TYPE_FILE;
+  if (S_ISDIR(mode)) return TYPE_FOLDER;
+  if (S_ISLNK(mode)) return TYPE_LINK;
+  if (S_ISFIFO(mode)) return TYPE_FIFO;
+  return S_ISSOCK(mode) ? TYPE_SOCKET : TYPE_DEVICE;
+}
+
+/* A time that does not fit is the nearest that does. */
+static void reply_time(struct files *files, const struct timespec *time)
+{
+  int64_t ns;
+  if (__builtin_mul_overflow((int64_t)time->tv_sec, INT64_C(1000000000), &ns) || __builtin_add_overflow(ns, (int64_t)time->tv_nsec, &ns))
+    ns = time->tv_sec < 0 ? INT64_MIN : INT64_MAX;
+  reply_u64(files, (uint64_t)ns);
+}
+
+void reply_entry(struct files *files, const struct told *told)
+{
+  static const uint8_t no_hash[FILES_HASH_LENGTH];
+  const struct stat *stat = told->stat;
+  const char *target = told->target ? told->target : "";
+  reply_begin(files, REPLY_ENTRY);
+  reply_u32(files, type_of(stat->st_mode));
+  reply_u32(files, stat->st_mode & FILES_MODE_MOST);
+  reply_u32(files, stat->st_uid);
+  reply_u32(files, stat->st_gid);
+  reply_u64(files, (uint64_t)stat->st_size);
+  reply_time(files, &stat->st_mtim);
+  reply_time(files, &stat->st_atim);
+  reply_time(files, &stat->st_ctim);
+  reply_u64(files, stat->st_dev);
+  reply_u64(files, stat->st_ino);
+  reply_u64(files, stat->st_rdev);
+  reply_bytes(files, told->hash ? told->hash : no_hash, FILES_HASH_LENGTH);
+  reply_text(files, told->name ? told->name : "", told->name_length);
+  reply_text(files, target, strlen(target));
+  reply_end(files);
+}

@@ -1,0 +1,95 @@
+/* LIST: what is in a folder and beneath, in the order of names. */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "files-operations.h"
+#include "files-paths.h"
+#include "files-walk.h"
+#include "sha256.h"
+
+struct listing {
+  struct files *files;
+  const struct request *request;
+  struct walk walk;
+  uint64_t count;
+  bool incomplete; /* something could not be looked into */
+};
+
+static bool hash_file(const struct walk_entry *entry, uint8_t digest[FILES_HASH_LENGTH])
+{
+  uint8_t buffer[65536];
+  struct sha256 hash;
+  struct stat stat;
+  int fd = openat(entry->folder, entry->name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t got = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) ? 1 : -1;
+  sha256_begin(&hash);
+  while (got > 0) {
+    got = read(fd, buffer, sizeof buffer);
+    if (got > 0) sha256_add(&hash, buffer, (size_t)got);
+    else if (got < 0 && errno == EINTR) got = 1;
+  }
+  sha256_end(&hash, digest);
+  close(fd);
+  return got == 0;
+}
+
+static void tell(struct listing *listing, const struct walk_entry *entry)
+{
+  char target[FILES_PATH_MOST + 1];
+  uint8_t digest[FILES_HASH_LENGTH];
+  struct told told = { .stat = &entry->stat, .name = entry->path, .name_length = entry->path_length };
+  if (S_ISLNK(entry->stat.st_mode) && paths_target(entry->folder, entry->name, target)) told.target = target;
+  if (listing->request->flags & LIST_HASH && S_ISREG(entry->stat.st_mode)) {
+    if (hash_file(entry, digest)) told.hash = digest;
+    else listing->incomplete = true;
+  }
+  reply_entry(listing->files, &told);
+  listing->count++;
+}
+
+static void descend(struct listing *listing, const struct walk_entry *entry)
+{
+  const struct request *request = listing->request;
+  if (!S_ISDIR(entry->stat.st_mode) || walk_depth(&listing->walk) >= request->number) return;
+  if (request->flags & LIST_ONE_FILESYSTEM && entry->stat.st_dev != trail_dev(&listing->walk.trail)) return;
+  if (!walk_enter(&listing->walk)) listing->incomplete = true;
+}
+
+static void list(struct listing *listing)
+{
+  struct walk_entry entry;
+  struct files *files = listing->files;
+  listing->walk.skip_hidden = !(listing->request->flags & LIST_HIDDEN);
+  for (;;) {
+    enum walk_step step = walk_next(&listing->walk, &entry);
+    if (files->over || step == WALK_OVER) return reply_done(files, listing->count | (listing->incomplete ? FILES_INCOMPLETE : 0));
+    if (step == WALK_FAILED) return reply_error(files, "list", entry.path);
+    if (step == WALK_MISSED) listing->incomplete = true;
+    if (step != WALK_ENTRY) continue;
+    if (entry.path_length > FILES_NAME_MOST) {
+      errno = ENAMETOOLONG;
+      return reply_error(files, "list", entry.path);
+    }
+    tell(listing, &entry);
+    descend(listing, &entry);
+  }
+}
+
+void files_list(struct files *files, const struct request *request)
+{
+  struct listing listing = { .files = files, .request = request };
+  int fd = paths_open_folder(files, request);
+  if (fd < 0) return reply_error(files, "open", request->path);
+  struct stat stat;
+  if (request->number == 0) {
+    if (fstat(fd, &stat) < 0) reply_error(files, "stat", request->path);
+    else reply_entry(files, &(struct told){ .stat = &stat }), reply_done(files, 1);
+    close(fd);
+    return;
+  }
+  if (walk_begin(&listing.walk, fd)) list(&listing);
+  else reply_error(files, "list", request->path);
+  walk_end(&listing.walk);
+}
