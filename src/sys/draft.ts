@@ -15,16 +15,24 @@ export function draftIn(folder: string): string {
 /** Removes the drafts of ours in a folder whose makers were killed. What cannot be looked at or removed stays: it is in nobody's way. */
 export function sweepDrafts(folder: string): void {
   try {
-    for (const name of readdirSync(folder)) if (draftName.test(name) && isLeft(join(folder, name), name)) rmSync(join(folder, name), { force: true })
+    for (const path of leftDrafts(folder, 'file')) rmSync(path, { force: true })
   } catch {
     // The next one finds it.
   }
 }
 
+/** The drafts of ours in a folder whose makers were killed. */
+export function leftDrafts(folder: string, kind: 'file' | 'folder'): string[] {
+  return readdirSync(folder)
+    .filter((name) => draftName.test(name) && isLeft(join(folder, name), name, kind))
+    .map((name) => join(folder, name))
+}
+
 /** A folder may be shared with another machine, whose processes cannot be seen from here; time tells of those. */
-function isLeft(path: string, name: string): boolean {
+function isLeft(path: string, name: string, kind: 'file' | 'folder'): boolean {
   const owner = parseOwner(draftName.exec(name)?.[1] ?? '')
   const status = lstatSync(path, { throwIfNoEntry: false })
-  if (owner === undefined || !status?.isFile() || status.uid !== process.getuid?.()) return false
+  const isOfKind = kind === 'file' ? status?.isFile() : status?.isDirectory()
+  if (owner === undefined || !status || isOfKind !== true || status.uid !== process.getuid?.()) return false
   return owner.boot === currentBoot() ? !isAlive(owner) : Date.now() - status.mtimeMs > forgottenMs
 }

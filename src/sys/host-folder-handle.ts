@@ -1,0 +1,87 @@
+/**
+ * A folder of the host's, held open. What is in it is named through the descriptor (`/proc/self/fd/N/name`), so that nobody who swaps a folder above it
+ * for a link, be it a guest that a folder is shared with, can lead us elsewhere; and no name is followed when it is a link.
+ */
+import { constants, type Stats } from 'node:fs'
+import { type FileHandle, link, lstat, mkdir, open, readdir, readlink, rename, rmdir, symlink, unlink } from 'node:fs/promises'
+
+const folderFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
+
+export class HostFolder implements AsyncDisposable {
+  readonly #handle: FileHandle
+
+  private constructor(handle: FileHandle) {
+    this.#handle = handle
+  }
+
+  /** The path itself may be or have links: whoever gives it knows where it leads. */
+  static async open(path: string): Promise<HostFolder> {
+    return new HostFolder(await open(path, constants.O_RDONLY | constants.O_DIRECTORY))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#handle.close()
+  }
+
+  /** Undefined when there is nothing of this name. */
+  async look(name: Buffer): Promise<Stats | undefined> {
+    try {
+      return await lstat(this.#path(name))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      throw error
+    }
+  }
+
+  /** Rejects with ELOOP or ENOTDIR for what is no folder. */
+  async enter(name: Buffer): Promise<HostFolder> {
+    return new HostFolder(await open(this.#path(name), folderFlags))
+  }
+
+  async names(): Promise<Buffer[]> {
+    const names = await readdir(`/proc/self/fd/${this.#handle.fd}`, { encoding: 'buffer' })
+    return names.sort((one, other) => one.compare(other))
+  }
+
+  /** Never waits for the other end of a FIFO, never follows a link. */
+  openFile(name: Buffer): Promise<FileHandle> {
+    return open(this.#path(name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY)
+  }
+
+  createFile(name: Buffer, mode: number): Promise<FileHandle> {
+    return open(this.#path(name), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, mode)
+  }
+
+  async createFolder(name: Buffer, mode: number): Promise<void> {
+    await mkdir(this.#path(name), { mode })
+  }
+
+  async createLink(name: Buffer, target: Buffer): Promise<void> {
+    await symlink(target, this.#path(name))
+  }
+
+  async readLink(name: Buffer): Promise<Buffer> {
+    return readlink(this.#path(name), { encoding: 'buffer' })
+  }
+
+  async createHardLink(name: Buffer, of: { readonly folder: HostFolder; readonly name: Buffer }): Promise<void> {
+    await link(of.folder.#path(of.name), this.#path(name))
+  }
+
+  /** Replaces what is there, if it is no folder; a link itself, not what it leads to. */
+  async moveTo(name: Buffer, to: { readonly folder: HostFolder; readonly name: Buffer }): Promise<void> {
+    await rename(this.#path(name), to.folder.#path(to.name))
+  }
+
+  async unlink(name: Buffer): Promise<void> {
+    await unlink(this.#path(name))
+  }
+
+  async removeFolder(name: Buffer): Promise<void> {
+    await rmdir(this.#path(name))
+  }
+
+  #path(name: Buffer): Buffer {
+    return Buffer.concat([Buffer.from(`/proc/self/fd/${this.#handle.fd}/`), name])
+  }
+}
