@@ -2,12 +2,9 @@ import type { CallOptions, PlatformProcess } from './platform.js'
 import type { Ending } from './run.js'
 import type { UserName } from './spec.js'
 
-export interface TerminalSize {
-  readonly cols: number
-  readonly rows: number
-}
+export type { TerminalSize } from './run.js'
 
-/** By the pid seen inside, or by the tag that it was started with. */
+/** By the pid seen inside, or by the tag that it was started with. Those that run come first, then the latest that has ended. */
 export type ProcessName = number | string
 
 export type ProcessState = 'running' | 'sleeping' | 'stopped' | 'ended'
@@ -15,15 +12,15 @@ export type ProcessState = 'running' | 'sleeping' | 'stopped' | 'ended'
 export interface ProcessInfo {
   readonly pid: number
   readonly tag?: string
-  /** As it was asked for. */
+  /** As it was asked for: a string is for the shell. */
   readonly command: string | readonly string[]
   readonly user: UserName
   readonly isTerminal: boolean
   readonly state: ProcessState
   readonly startedAt: string
-  /** With all that it started; of one that has ended all it used. */
+  /** With all that it started; of one that has ended all it used. Where nothing counts the run as a whole, of those of its processes that live. */
   readonly cpuMs: number
-  /** Resident now, with all that it started. */
+  /** Resident now, with all that it started; a page that two of them share is counted twice. */
   readonly memoryBytes: number
   /** How many processes it consists of now, with all that it started. */
   readonly processes: number
@@ -37,7 +34,7 @@ export interface AttachOptions extends CallOptions {
 }
 
 export interface PlatformProcesses {
-  /** Those that run, and the latest that have ended. */
+  /** Those that are kept and run, in the order in which they were started, and before them the latest hundred that have ended. */
   list(id: string, options?: CallOptions): Promise<readonly ProcessInfo[]>
   /** Another view of a program that is kept, also when it has ended. Any number may be held at once; leaving one ends nothing. */
   attach(id: string, process: ProcessName, options?: AttachOptions): Promise<PlatformProcess>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { runLimitsSchema } from './limits.js'
 import { bytesSchema, durationSchema } from './quantities.js'
-import { envSchema, pathSchema, textSchema, userNames } from './spec.js'
+import { envSchema, labelSchema, pathSchema, textSchema, userNames } from './spec.js'
 
 /** A string is given to the cell's shell; an array is executed as it is. */
 export const commandSchema = z.union([textSchema.min(1, 'must not be empty'), z.array(textSchema).min(1, 'must name a program')], {
@@ -11,6 +11,13 @@ export const commandSchema = z.union([textSchema.min(1, 'must not be empty'), z.
 export type Command = z.input<typeof commandSchema>
 
 export const onOutputLimit = ['kill', 'truncate'] as const
+
+const edgeSchema = z.int().min(1).max(4096)
+
+/** In characters. */
+export const terminalSizeSchema = z.strictObject({ cols: edgeSchema, rows: edgeSchema })
+
+export type TerminalSize = Readonly<z.output<typeof terminalSizeSchema>>
 
 /** What one run needs; the sandbox's spec fills in the rest. */
 export const runRequestSchema = z.strictObject({
@@ -22,6 +29,10 @@ export const runRequestSchema = z.strictObject({
   stdin: z.boolean().default(false),
   /** A process to be kept rather than a run: bounded by the sandbox's lifetime and its own `timeout`, not by `limits.time`. */
   background: z.boolean().default(false),
+  /** A name for a process that is kept, which no other that runs in its sandbox may have. */
+  tag: labelSchema.optional(),
+  /** Its stdin, stdout and stderr are one terminal of this size, which is its controlling one. Bounded in time as a kept process is; needs `stdin`. */
+  terminal: terminalSizeSchema.optional(),
   /** Wall time; may lower the sandbox's `limits.time`, never raise it. */
   timeout: durationSchema({ min: 1, max: 7 * 86_400_000, example: '60s' }).optional(),
   /** May lower the sandbox's limits for this run, never raise them. */
@@ -84,4 +95,6 @@ export interface Ending {
 export interface OutputEvent {
   readonly type: 'stdout' | 'stderr'
   readonly bytes: Uint8Array
+  /** How many bytes of this stream the reader missed just before these, which may be none; only a reader of a kept process can. */
+  readonly dropped?: number
 }

@@ -25,15 +25,17 @@ export function startRequest(context: StartContext): StartRequest {
   checkEnv(env)
   const { uid, gid, capabilities } = user
   const cwd = plan.cwd ?? cell.workdir
-  return { argv, env, cwd, uid, gid, capabilities, rlimits: rlimitsOf(context), stdin: plan.stdin, ...(group !== undefined && { group }) }
+  const { stdin, terminal } = plan
+  const given = { ...(group !== undefined && { group }), ...(terminal && { terminal }) }
+  return { argv, env, cwd, uid, gid, capabilities, rlimits: rlimitsOf(context), stdin, ...given }
 }
 
-/** Who it is run as is not for a template to say. A run has no terminal, and programs believe TERM. */
+/** Who it is run as is not for a template to say. A run without a terminal says so, for programs believe TERM. */
 function environmentOf({ plan, user, root }: StartContext): Record<string, string> {
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     LANG: 'C.UTF-8',
-    TERM: 'dumb',
+    TERM: plan.terminal ? 'xterm-256color' : 'dumb',
     ...root.env,
     HOME: user.home,
     USER: user.name,

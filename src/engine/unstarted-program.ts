@@ -23,5 +23,6 @@ export class UnstartedProgram implements PlatformProcess {
   async write(): Promise<void> {}
   async endInput(): Promise<void> {}
   async signal(): Promise<void> {}
+  async resize(): Promise<void> {}
   async kill(): Promise<void> {}
 }

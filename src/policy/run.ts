@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import type { LimitName, runLimitsSchema } from '../contract/limits.js'
-import { type onOutputLimit, runRequestSchema } from '../contract/run.js'
+import { type onOutputLimit, runRequestSchema, type TerminalSize } from '../contract/run.js'
 import type { Spec, UserName } from '../contract/spec.js'
 import { checkCommand, checkEnv } from './bounds.js'
 import { valueInWords } from './policy-words.js'
@@ -16,7 +16,10 @@ export interface RunPlan {
   readonly env: Readonly<Record<string, string>>
   readonly user: UserName
   readonly stdin: boolean
-  /** Wall time; undefined for a background process, which ends with its sandbox. */
+  /** Undefined: nobody keeps it. */
+  readonly kept: { readonly tag: string | undefined; readonly ringBytes: number } | undefined
+  readonly terminal: TerminalSize | undefined
+  /** Wall time; undefined for a background process or a terminal, which ends with its sandbox. */
   readonly timeMs: number | undefined
   readonly limits: PlannedLimits
   /** Set for a captured run, and for a streamed one whose sandbox states a limit. */
@@ -43,20 +46,25 @@ export interface PlannedLimits {
 
 /** Throws SandboxError('invalid') naming the field: before anything starts. `asked`: the limits that were asked for, rather than capped or our own. */
 export function planRun(request: unknown, spec: Spec, asked: readonly LimitName[] = spec.limits.stated): RunPlan {
-  const parsed = parseObject(runRequestSchema, request, { what: 'run', objects: ['env', 'output', 'limits'] })
+  const parsed = parseObject(runRequestSchema, request, { what: 'run', objects: ['env', 'output', 'limits', 'terminal'] })
   const { limits } = spec
   const env = { ...spec.env, ...parsed.env }
   checkCommand(parsed.command)
   checkEnv(env)
-  if (!parsed.background) checkNotRaised('timeout', parsed.timeout, { limit: 'time', most: limits.timeMs })
+  const { background, terminal, tag } = parsed
+  if (tag !== undefined && !background) throw new SandboxError('invalid', 'tag: only a process that is kept can have one')
+  const isLasting = background || terminal !== undefined
+  if (!isLasting) checkNotRaised('timeout', parsed.timeout, { limit: 'time', most: limits.timeMs })
   checkNotRaised('output.limit', parsed.output?.limit, { limit: 'output', most: limits.outputBytes })
   return {
     command: parsed.command,
     cwd: parsed.cwd ?? spec.cwd,
     env,
     user: parsed.user ?? spec.user,
-    stdin: parsed.stdin,
-    timeMs: parsed.timeout ?? (parsed.background ? undefined : limits.timeMs),
+    stdin: parsed.stdin || terminal !== undefined,
+    kept: background ? { tag, ringBytes: spec.ring } : undefined,
+    terminal,
+    timeMs: parsed.timeout ?? (isLasting ? undefined : limits.timeMs),
     limits: planLimits(parsed.limits, spec, asked),
     output: planOutput(parsed, spec),
   }

@@ -1,8 +1,9 @@
 import { SandboxError } from '../contract/errors.js'
 import type { PlatformProcess } from '../contract/platform.js'
-import type { Ending, SignalName } from '../contract/run.js'
+import type { Ending, SignalName, TerminalSize } from '../contract/run.js'
+import { type ChildProcessView, viewAsChildProcess } from './child-process.js'
 import { type Chunk, Feeding, toBytes } from './input.js'
-import { OutputTail } from './output-tail.js'
+import { ProcessOutput } from './process-output.js'
 
 /** The stdin of a process: written to piece by piece, or piped into. */
 export class ProcessInput {
@@ -38,29 +39,35 @@ export class ProcessInput {
 }
 
 /**
- * A program that is kept: written to, read from, signaled and waited for while other things run.
+ * A view of a program that its platform keeps: written to, read from, signaled and waited for while other things run. Any number of views may be held,
+ * and losing one ends nothing.
  *
- * It is never held back and never killed for what it prints: of each stream that nobody reads, or reads too slowly, the last MiB is kept and
- * `droppedBytes` counts the rest. It ends with its sandbox, and until then keeps Node.js running as a child process does.
+ * It is never held back and never killed for what it prints: the last of it is kept (the `ring` of the sandbox's spec), and who reads too late or too
+ * slowly finds in `droppedBytes` how much is missing. It ends with its sandbox, and until then keeps Node.js running as a child process does.
  */
 export class Process implements AsyncDisposable {
   readonly stdin: ProcessInput
-  /** One reader each; a web stream is an async iterable too. */
-  readonly stdout: ReadableStream<Uint8Array>
-  readonly stderr: ReadableStream<Uint8Array>
   readonly #program: PlatformProcess
-  readonly #tails = { stdout: new OutputTail(), stderr: new OutputTail() }
+  readonly #outputs: Readonly<Record<'stdout' | 'stderr', ProcessOutput>>
   readonly #feeding: Feeding | undefined
 
   /** Without a source stdin stays open to be written to. */
-  constructor(program: PlatformProcess, source: AsyncIterator<unknown, unknown> | undefined) {
+  constructor(program: PlatformProcess, source?: AsyncIterator<unknown, unknown>) {
     this.#program = program
     this.stdin = new ProcessInput(program)
-    this.stdout = toStream(this.#tails.stdout)
-    this.stderr = toStream(this.#tails.stderr)
+    this.#outputs = { stdout: new ProcessOutput(program, 'stdout'), stderr: new ProcessOutput(program, 'stderr') }
     this.#feeding = source === undefined ? undefined : new Feeding(program, source)
-    program.ended.catch(() => undefined)
-    void this.#pump()
+    const stop = (): void => this.#feeding?.stop()
+    program.ended.then(stop, stop)
+  }
+
+  /** One reader each; a web stream is an async iterable too. */
+  get stdout(): ReadableStream<Uint8Array> {
+    return this.#outputs.stdout.stream
+  }
+
+  get stderr(): ReadableStream<Uint8Array> {
+    return this.#outputs.stderr.stream
   }
 
   /** As seen inside the cell; 0 when the program did not start, which `wait()` tells. */
@@ -68,9 +75,9 @@ export class Process implements AsyncDisposable {
     return this.#program.pid
   }
 
-  /** What the streams had to let go of so far. */
+  /** What the readers of `stdout` and `stderr` missed so far. */
   get droppedBytes(): { readonly stdout: number; readonly stderr: number } {
-    return { stdout: this.#tails.stdout.droppedBytes, stderr: this.#tails.stderr.droppedBytes }
+    return { stdout: this.#outputs.stdout.droppedBytes, stderr: this.#outputs.stderr.droppedBytes }
   }
 
   /** How it ended. May be asked any number of times; rejects only when the sandbox fails. */
@@ -80,47 +87,31 @@ export class Process implements AsyncDisposable {
     return ending
   }
 
-  /** To the program's process group; quiet when it has ended. */
+  /** To the program's process group; quiet when it has ended. What is asked of the sandbox after this happens after it. */
   async signal(name: SignalName): Promise<void> {
     await this.#program.signal(name)
   }
 
-  /** With all its descendants; resolves when none is left. */
-  async kill(reason?: string): Promise<void> {
-    await this.#program.kill(reason)
+  /**
+   * Without a signal, or with SIGKILL: the program with all its descendants, of which none is left when this resolves. With any other the same as
+   * `signal()`: it is delivered, and whether the program heeds it is the program's to say.
+   */
+  async kill(signal: SignalName = 'SIGKILL'): Promise<void> {
+    await (signal === 'SIGKILL' ? this.#program.kill() : this.#program.signal(signal))
+  }
+
+  /** Of its terminal; rejects with `conflict` when it has none. */
+  async resize(size: TerminalSize): Promise<void> {
+    await this.#program.resize(size)
+  }
+
+  /** The same program for code that expects what `child_process.spawn()` gives. Only in Node.js. Its streams are read apart from `stdout` and `stderr`. */
+  toChildProcess(): ChildProcessView {
+    const { stdin } = this
+    return viewAsChildProcess({ program: this.#program, wait: () => this.wait(), write: (chunk) => stdin.write(chunk), end: () => stdin.end() })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill()
   }
-
-  async #pump(): Promise<void> {
-    const { stdout, stderr } = this.#tails
-    try {
-      for await (const { type, bytes } of this.#program.output) this.#tails[type].push(bytes)
-      stdout.end()
-      stderr.end()
-      await this.#program.ended
-    } catch (reason) {
-      stdout.fail(reason)
-      stderr.fail(reason)
-    } finally {
-      this.#feeding?.stop()
-    }
-  }
-}
-
-function toStream(tail: OutputTail): ReadableStream<Uint8Array> {
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const bytes = await tail.read()
-        if (bytes) controller.enqueue(bytes)
-        else controller.close()
-      },
-      cancel: () => tail.leave(),
-    },
-    // Nothing is taken from the ring before someone reads, so that an unread stream keeps its end and not its beginning.
-    { highWaterMark: 0 },
-  )
 }

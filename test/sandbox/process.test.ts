@@ -70,12 +70,13 @@ describe('a process', () => {
   })
 
   test('is never held back by what nobody reads: the end of it is kept, the rest counted', async () => {
-    const process = await sandbox.spawn('head -c 3000000 /dev/zero; printf END; head -c 2000000 /dev/zero >&2')
+    const process = await sandbox.spawn('head -c 2000000 /dev/zero >&2; sleep 0.1; head -c 3000000 /dev/zero; printf END')
     const { outcome, usage } = await process.wait()
     expect([outcome, usage.outputBytes]).toEqual([{ kind: 'exited', code: 0 }, 5_000_003])
     const kept = await textOf(process.stdout)
     expect([kept.length, kept.endsWith('END')]).toEqual([2 ** 20, true])
-    expect(process.droppedBytes).toEqual({ stdout: 3_000_003 - 2 ** 20, stderr: 2_000_000 - 2 ** 20 })
+    expect(await textOf(process.stderr)).toBe('')
+    expect(process.droppedBytes).toEqual({ stdout: 3_000_003 - 2 ** 20, stderr: 2_000_000 })
   })
 
   test('whose stdout alone is read does not hang on its stderr', async () => {
@@ -97,12 +98,25 @@ describe('a process', () => {
     await waitUntil(() => isRunning(marker))
     await process.signal('SIGUSR1')
     expect(Buffer.from((await reader.read()).value ?? []).toString()).toBe('caught\n')
-    await process.kill('done with it')
+    await process.kill()
     expect(isRunning(marker)).toBe(false)
-    expect((await process.wait()).outcome).toEqual({ kind: 'killed', reason: 'done with it' })
+    expect((await process.wait()).outcome).toEqual({ kind: 'killed', reason: 'killed by its owner' })
   })
 
-  test('is killed at the end of its scope, and when its signal aborts', async () => {
+  test('killed with a signal gets that signal, and may go on', async () => {
+    const process = await sandbox.spawn('trap "echo heard" TERM; echo up; while :; do sleep 0.02; done')
+    const reader = process.stdout.getReader()
+    await reader.read()
+    await process.kill('SIGTERM')
+    expect(Buffer.from((await reader.read()).value ?? []).toString()).toBe('heard\n')
+    expect(await rejectionOf(process.kill('SIGNONSENSE'))).toMatchObject({ code: 'invalid' })
+    await process.kill('SIGKILL')
+    expect((await process.wait()).outcome).toMatchObject({ kind: 'killed' })
+    await process.kill('SIGTERM')
+    await process.kill()
+  })
+
+  test('is killed at the end of its scope', async () => {
     const { marker, command } = markedSleep()
     {
       await using process = await sandbox.spawn(command)
@@ -110,10 +124,22 @@ describe('a process', () => {
       await waitUntil(() => isRunning(marker))
     }
     expect(isRunning(marker)).toBe(false)
+  })
+
+  test('is not ended by the signal of the call that started it, which is for the start alone', async () => {
     const controller = new AbortController()
-    const aborted = await sandbox.spawn('sleep 30', { signal: controller.signal })
+    const lasting = await sandbox.spawn('read line; exit 6', { signal: controller.signal })
     controller.abort('reason')
-    expect(await rejectionOf(aborted.wait())).toBe('reason')
+    await lasting.stdin.end('go\n')
+    expect((await lasting.wait()).outcome).toEqual({ kind: 'exited', code: 6 })
+    expect(await rejectionOf(sandbox.spawn('sleep 30', { signal: controller.signal, tag: 'never' }))).toBe('reason')
+    const { marker, command } = markedSleep()
+    const called = new AbortController()
+    const starting = rejectionOf(sandbox.spawn(command, { signal: called.signal, tag: 'never' }))
+    called.abort('too late')
+    expect(await starting).toBe('too late')
+    expect(isRunning(marker)).toBe(false)
+    await (await sandbox.spawn('true', { tag: 'never' })).wait()
   })
 
   test('that did not start is told by its end', async () => {

@@ -1,0 +1,37 @@
+import { checkCallOptions } from '../contract/call-options.js'
+import { SandboxError } from '../contract/errors.js'
+import { kindOf } from '../contract/plain-object.js'
+import type { CallOptions, PlatformProcess } from '../contract/platform.js'
+import type { AttachOptions, PlatformProcesses, ProcessInfo, ProcessName } from '../contract/processes.js'
+import type { ProcessTable } from './process-table.js'
+
+/** The processes of sandboxes, found by their ids. */
+export class ProcessesFacet implements PlatformProcesses {
+  readonly #find: (id: string) => Promise<{ readonly processes: ProcessTable }>
+
+  constructor(find: (id: string) => Promise<{ readonly processes: ProcessTable }>) {
+    this.#find = find
+  }
+
+  async list(id: string, options: CallOptions = {}): Promise<readonly ProcessInfo[]> {
+    const { signal } = checkCallOptions(options)
+    signal?.throwIfAborted()
+    const found = await (await this.#find(id)).processes.list()
+    signal?.throwIfAborted()
+    return found
+  }
+
+  async attach(id: string, name: ProcessName, options: AttachOptions = {}): Promise<PlatformProcess> {
+    const { signal, replay } = checkCallOptions(options, ['signal', 'replay'])
+    signal?.throwIfAborted()
+    checkName(name)
+    if (replay !== undefined && typeof replay !== 'boolean') throw new SandboxError('invalid', `replay: expected true or false, got ${kindOf(replay)}`)
+    const { processes } = await this.#find(id)
+    return processes.attach(name, { replay })
+  }
+}
+
+function checkName(name: unknown): void {
+  if (typeof name === 'string' ? name !== '' : Number.isInteger(name) && (name as number) > 0) return
+  throw new SandboxError('invalid', `process: expected a pid or a tag, got ${typeof name === 'number' ? String(name) : kindOf(name)}`)
+}
