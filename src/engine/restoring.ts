@@ -1,0 +1,80 @@
+/** Puts what a snapshot holds into a sandbox that nobody has seen yet. */
+import { SandboxError } from '../contract/errors.js'
+import type { Limits } from '../contract/limits.js'
+import type { StoredSnapshot } from '../contract/snapshot-store.js'
+import type { LayerAccess } from './snapshots-access.js'
+import { type KeptLayer, layerOf } from './snapshots-layers.js'
+import { readTar, type TarEntry } from './snapshots-tar-reader.js'
+import { encodeTarHeader, endOfTar, tarPadding } from './snapshots-tar-writer.js'
+
+/** Before anything is opened: what will not fit is told by the limit that it is too large for. */
+export function checkRoom({ info, needs }: StoredSnapshot, { diskBytes, inodes, fileSizeBytes }: Limits): void {
+  const lacking = [
+    ...(needs.diskBytes > diskBytes ? [`limits.disk: ${info.id} needs ${needs.diskBytes} bytes, and the limit is ${diskBytes}`] : []),
+    ...(needs.entries > inodes ? [`limits.inodes: ${info.id} has ${needs.entries} entries, and the limit is ${inodes}`] : []),
+    ...(needs.largestFileBytes > fileSizeBytes
+      ? [`limits.fileSize: ${info.id} has a file of ${needs.largestFileBytes} bytes, and the limit is ${fileSizeBytes}`]
+      : []),
+  ]
+  if (lacking.length > 0) throw new SandboxError('invalid', lacking.join('; '))
+}
+
+/** The archive is compared with what was kept while it is read: whoever calls this hands the sandbox to nobody before it resolves. */
+export async function restoreSnapshot(snapshot: StoredSnapshot, layers: readonly KeptLayer[], access: LayerAccess): Promise<void> {
+  const entries = new Ahead(readTar(snapshot.archive()))
+  try {
+    for (let first = await entries.peek(); first !== undefined; first = await entries.peek()) {
+      const layer = layerOf(first.header.path, layers)
+      if (!layer) throw new SandboxError('invalid', `from: ${snapshot.info.id} has /${first.header.path}, where this sandbox has no folder of its own`)
+      await access.unpack(layer.path, archiveOf(layer, entries)).catch((error: unknown) => {
+        throw roomError(error, snapshot)
+      })
+    }
+  } finally {
+    await entries.close()
+  }
+}
+
+/** The entries that belong to one layer, under their names below it. */
+async function* archiveOf(layer: KeptLayer, entries: Ahead): AsyncGenerator<Uint8Array, void, undefined> {
+  const below = (path: string): string => path.slice(layer.prefix.length + 1)
+  for (let entry = await entries.peek(); entry?.header.path.startsWith(`${layer.prefix}/`) === true; entry = await entries.peek()) {
+    const { header, content } = entry
+    yield encodeTarHeader({ ...header, path: below(header.path), target: header.type === 'same' ? below(header.target) : header.target })
+    yield* content
+    yield tarPadding(header.size)
+    entries.take()
+  }
+  yield endOfTar
+}
+
+/** Sums are of whole pages, but folders and the file system's own needs come to them. */
+function roomError(error: unknown, { info, needs }: StoredSnapshot): unknown {
+  if (!(error instanceof SandboxError) || error.code !== 'full') return error
+  return new SandboxError('invalid', `limits.disk: ${info.id} needs more than ${needs.diskBytes} bytes; no room was left when its files were put back`, {
+    cause: error,
+  })
+}
+
+/** Entries one after the other, of which the next can be looked at before it is taken. */
+class Ahead {
+  readonly #entries: AsyncGenerator<TarEntry, void, undefined>
+  #next: Promise<TarEntry | undefined> | undefined
+
+  constructor(entries: AsyncGenerator<TarEntry, void, undefined>) {
+    this.#entries = entries
+  }
+
+  peek(): Promise<TarEntry | undefined> {
+    this.#next ??= this.#entries.next().then(({ value }) => value ?? undefined)
+    return this.#next
+  }
+
+  take(): void {
+    this.#next = undefined
+  }
+
+  async close(): Promise<void> {
+    await this.#entries.return()
+  }
+}

@@ -1,0 +1,28 @@
+/** How snapshots reach into a cell: what the file worker does for them, and nothing of how. */
+
+/** Text that is bytes has one character for each (Latin-1). */
+export interface ListedEntry {
+  /** Below the folder that was listed. */
+  readonly path: string
+  readonly type: 'file' | 'folder' | 'link' | 'fifo' | 'socket' | 'device'
+  readonly mode: number
+  readonly uid: number
+  readonly gid: number
+  readonly size: number
+  /** Hexadecimal; of files, when hashes were asked for. */
+  readonly hash: string
+  readonly target: string
+  /** Which file it is, so that other names of it are recognised. */
+  readonly file: string
+  /** Differs whenever the content or the rest of it was touched. */
+  readonly stamp: string
+}
+
+export interface LayerAccess {
+  /** Everything beneath; links are not followed. */
+  list(folder: string, options: { readonly hashes: boolean }): AsyncIterable<ListedEntry>
+  /** A tar archive, sorted. */
+  pack(folder: string): AsyncIterable<Uint8Array>
+  /** With owners. */
+  unpack(folder: string, archive: AsyncIterable<Uint8Array>): Promise<void>
+}

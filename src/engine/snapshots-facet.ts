@@ -1,0 +1,184 @@
+import { checkCallOptions } from '../contract/call-options.js'
+import { SandboxError } from '../contract/errors.js'
+import type { CallOptions, SandboxInfo } from '../contract/platform.js'
+import type { ManifestEntry, SnapshotDraft, SnapshotStore, StoredSnapshot } from '../contract/snapshot-store.js'
+import type { Change, ForkOptions, PlatformSnapshots, SinceOptions, SnapshotInfo, TakeOptions } from '../contract/snapshots.js'
+import type { SpecInput } from '../contract/spec.js'
+import type { PlannedSandbox } from '../policy/apply.js'
+import { type Difference, diffEntries } from '../policy/diff.js'
+import { parseFork, parseReference, parseSnapshotName, referenceIn, templateRefusal, withTemplateOf } from '../policy/snapshot-options.js'
+import { checkRoom, restoreSnapshot } from './restoring.js'
+import type { LayerAccess } from './snapshots-access.js'
+import { exportChanges } from './snapshots-export.js'
+import { type KeptLayer, keptLayers, type LayeredCell, pathInCell } from './snapshots-layers.js'
+import { currentEntries, packLayers } from './snapshots-packing.js'
+
+/** A sandbox as snapshots see it. */
+export interface LayeredSandbox {
+  readonly info: SandboxInfo
+  /** What another of the same kind is made from. */
+  readonly planned: PlannedSandbox
+  readonly layered: LayeredCell
+  /** Reaches every file that the sandbox's programs can make. Aborting ends what is under way. */
+  access(signal: AbortSignal | undefined): LayerAccess
+}
+
+export interface SnapshotsParts {
+  readonly store: SnapshotStore
+  find(id: string): Promise<LayeredSandbox>
+  create(planned: PlannedSandbox, origin: StoredSnapshot, signal: AbortSignal): Promise<SandboxInfo>
+  close(id: string): Promise<void>
+}
+
+/** Cells that are opened at once; more would only wait for each other. */
+const forksAtOnce = 4
+
+/** What the engine does with snapshots: takes them out of sandboxes, compares, and makes new sandboxes of them. */
+export class SnapshotsFacet implements PlatformSnapshots {
+  readonly #parts: SnapshotsParts
+
+  constructor(parts: SnapshotsParts) {
+    this.#parts = parts
+  }
+
+  async take(id: string, options: TakeOptions = {}): Promise<SnapshotInfo> {
+    const { signal, name } = checkCallOptions(options, ['signal', 'name'])
+    const named = name === undefined ? undefined : parseSnapshotName(name)
+    signal?.throwIfAborted()
+    return this.#drafted(id, signal, (draft) => draft.keep(named))
+  }
+
+  async list(options: CallOptions = {}): Promise<readonly SnapshotInfo[]> {
+    checkCallOptions(options).signal?.throwIfAborted()
+    return this.#parts.store.list()
+  }
+
+  async remove(snapshot: string, options: CallOptions = {}): Promise<boolean> {
+    checkCallOptions(options).signal?.throwIfAborted()
+    return this.#parts.store.remove(parseReference(snapshot, 'snapshot'))
+  }
+
+  async diff(id: string, options: SinceOptions = {}): Promise<readonly Change[]> {
+    const { differences, layers } = await this.#compare(id, options)
+    return differences.map((difference) => changeOf(difference, layers))
+  }
+
+  async export(id: string, options: SinceOptions = {}): Promise<AsyncIterable<Uint8Array>> {
+    const { access, ...compared } = await this.#compare(id, options)
+    return exportChanges(compared, access)
+  }
+
+  async fork(id: string, count: number, options: ForkOptions = {}): Promise<readonly SandboxInfo[]> {
+    const { signal, name, metadata } = checkCallOptions(options, ['signal', 'name', 'metadata'])
+    const plan = parseFork(count, { ...(name !== undefined && { name }), ...(metadata !== undefined && { metadata }) })
+    signal?.throwIfAborted()
+    const { planned } = await this.#parts.find(id)
+    return this.#drafted(id, signal, async (draft) => {
+      const origin = await draft.seal()
+      const spec = { ...planned.spec, from: origin.info.id, ...(plan.name !== undefined && { name: plan.name }), ...(plan.metadata && { metadata: plan.metadata }) }
+      return this.#createAll({ ...planned, spec }, { origin, count: plan.count, signal })
+    })
+  }
+
+  /** The snapshot that a spec begins with; undefined when it names none. */
+  async originOf(spec: unknown): Promise<StoredSnapshot | undefined> {
+    const reference = referenceIn(spec)
+    return reference === undefined ? undefined : this.#find(reference, 'from')
+  }
+
+  /** Whatever is wrong with beginning so is told before anything is opened. */
+  plan(spec: SpecInput, origin: StoredSnapshot, planWith: (spec: SpecInput) => PlannedSandbox): PlannedSandbox {
+    const planned = planWith(withTemplateOf(spec, origin.info.template))
+    const refusal = templateRefusal('template', planned.spec.template, origin.info)
+    if (refusal) throw refusal
+    checkRoom(origin, planned.spec.limits)
+    // A name may move; what this one begins with does not.
+    return { ...planned, spec: { ...planned.spec, from: origin.info.id } }
+  }
+
+  async restore(sandbox: LayeredSandbox, origin: StoredSnapshot, signal: AbortSignal): Promise<void> {
+    await restoreSnapshot(origin, layersOf(sandbox), sandbox.access(signal))
+  }
+
+  /** What the sandbox has written, in a draft that is gone afterwards unless it was kept. */
+  async #drafted<T>(id: string, signal: AbortSignal | undefined, use: (draft: SnapshotDraft) => Promise<T>): Promise<T> {
+    const sandbox = await this.#parts.find(id)
+    const layers = layersOf(sandbox)
+    const draft = await this.#parts.store.draft(sandbox.info.spec.template)
+    try {
+      await packLayers(layers, sandbox.access(signal), draft)
+      signal?.throwIfAborted()
+      return await use(draft)
+    } finally {
+      await draft.discard()
+    }
+  }
+
+  async #compare(id: string, options: SinceOptions) {
+    const { signal, since } = checkCallOptions(options, ['signal', 'since'])
+    const reference = since === undefined ? undefined : parseReference(since, 'since')
+    signal?.throwIfAborted()
+    const sandbox = await this.#parts.find(id)
+    const layers = layersOf(sandbox)
+    const before = reference === undefined ? [] : await this.#entriesOf(reference, sandbox.info.spec.template)
+    const access = sandbox.access(signal)
+    const now = await currentEntries(layers, access)
+    return { differences: diffEntries(before, now), now, layers, access }
+  }
+
+  async #entriesOf(reference: string, template: string): Promise<ManifestEntry[]> {
+    const snapshot = await this.#find(reference, 'since')
+    const refusal = templateRefusal('since', template, snapshot.info)
+    if (refusal) throw refusal
+    const entries: ManifestEntry[] = []
+    for await (const entry of snapshot.entries()) entries.push(entry)
+    return entries
+  }
+
+  async #find(reference: string, field: string): Promise<StoredSnapshot> {
+    const found = await this.#parts.store.find(reference)
+    if (found) return found
+    throw new SandboxError('not-found', `${field}: there is no snapshot ${reference}`, { hint: 'glovebox snapshots list' })
+  }
+
+  async #createAll(planned: PlannedSandbox, { origin, count, signal }: Forking): Promise<readonly SandboxInfo[]> {
+    const calledOff = new AbortController()
+    const either = signal ? AbortSignal.any([signal, calledOff.signal]) : calledOff.signal
+    const made: SandboxInfo[] = []
+    let begun = 0
+    const makeSome = async (): Promise<void> => {
+      while (begun < count) {
+        begun += 1
+        either.throwIfAborted()
+        made.push(await this.#parts.create(planned, origin, either))
+      }
+    }
+    const makers = Array.from({ length: Math.min(count, forksAtOnce) }, () =>
+      makeSome().catch((error: unknown) => {
+        calledOff.abort(error)
+        throw error
+      }),
+    )
+    if ((await Promise.allSettled(makers)).every(({ status }) => status === 'fulfilled')) return made
+    await Promise.all(made.map((info) => this.#parts.close(info.id)))
+    // The first that failed; the others were called off with its reason.
+    throw signal?.aborted ? signal.reason : calledOff.signal.reason
+  }
+}
+
+interface Forking {
+  readonly origin: StoredSnapshot
+  readonly count: number
+  readonly signal: AbortSignal | undefined
+}
+
+function layersOf({ layered, info }: LayeredSandbox): KeptLayer[] {
+  return keptLayers(layered, info.spec.mounts)
+}
+
+function changeOf({ type, entry }: Difference, layers: readonly KeptLayer[]): Change {
+  const pathBytes = pathInCell(entry, layers)
+  const path = new TextDecoder().decode(pathBytes)
+  const isText = Buffer.from(path, 'utf8').equals(pathBytes)
+  return { type, path, ...(!isText && { pathBytes }), entry: entry.type, size: entry.size, mode: entry.mode }
+}
