@@ -127,6 +127,8 @@ export const receiptSchema = z.strictObject({
   host: z.strictObject({ kernel: z.string(), arch: z.string() }),
   driver: z.strictObject({ name: z.string(), tier: z.enum(tiers), facts: z.record(z.string(), z.string()) }),
   template: z.string(),
+  /** The id of the snapshot whose files it began with. */
+  from: z.string().optional(),
   /** SHA-256 of the canonical form of the whole parsed spec. */
   specHash: hashSchema,
   /** All that hold, the operator's first. */
