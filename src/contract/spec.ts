@@ -4,6 +4,7 @@ import type { Limits } from './limits.js'
 import { limitsSchema } from './limits.js'
 import type { PolicyInput, PresetName } from './policy.js'
 import { bytesSchema, durationSchema } from './quantities.js'
+import { snapshotReferenceSchema } from './snapshots.js'
 
 /** How strong a boundary is, weakest first. `none` is the fake driver's: never chosen unless asked for by name. */
 export const tiers = ['none', 'wasm', 'process', 'container', 'gvisor', 'vm'] as const
@@ -63,6 +64,8 @@ export const seccompSchema = z.union([textSchema.min(1, 'must not be empty'), z.
 /** What a user asks for when creating a sandbox. */
 export const specSchema = z.strictObject({
   template: templateSchema.default('host'),
+  /** The snapshot that it begins with, by id or name; of the same template. */
+  from: snapshotReferenceSchema.optional(),
   name: labelSchema.optional(),
   agent: labelSchema.optional(),
   metadata: z.record(labelSchema, z.string().max(4096)).default({}),
