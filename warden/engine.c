@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "connection.h"
 #include "feed.h"
 #include "kill.h"
 #include "pages.h"
@@ -50,6 +51,14 @@ static const char *begin(struct warden *warden, const struct frame *frame)
   return why;
 }
 
+static const char *connect_to(struct warden *warden, const struct frame *frame)
+{
+  if (used_ids_has(&warden->used, frame->run)) return "CONNECT with a used run id";
+  if (!used_ids_add(&warden->used, frame->run)) return "no memory for the run id";
+  connection_begin(warden, frame->run, wire_u16(frame->payload));
+  return NULL;
+}
+
 static const char *add_credit(struct run *run, const struct frame *frame)
 {
   struct tap *tap = &run->taps[frame->stream - 1];
@@ -82,10 +91,13 @@ static const char *resize(struct run *run, const struct frame *frame)
 static const char *act_on_run(struct warden *warden, struct run *run, const struct frame *frame)
 {
   if (frame->type == FRAME_KILL) {
+    if (run->connection) connection_abort(warden, run);
     kill_run(warden, run);
     return NULL;
   }
   if (run->phase == RUN_OVER) return NULL;
+  if (run->connection && frame->type == FRAME_SIGNAL) return "SIGNAL for a connection";
+  if (connection_is_dialing(run) && frame->type == FRAME_STDIN) return "STDIN for a connection that is not made";
   if (frame->type == FRAME_STDIN) return feed_take(warden, run, frame);
   if (frame->type == FRAME_RELEASE) return release(run);
   if (frame->type == FRAME_RESIZE) return resize(run, frame);
@@ -100,6 +112,7 @@ static const char *carry_out(struct warden *warden, const struct frame *frame)
   if (frame->type == FRAME_CONFIGURE) return configure(warden, frame);
   if (frame->type == FRAME_RULES) return take_rules(warden, frame);
   if (frame->type == FRAME_START) return begin(warden, frame);
+  if (frame->type == FRAME_CONNECT) return connect_to(warden, frame);
   if (frame->type == FRAME_CLOSE) {
     warden->ending = true;
     return NULL;

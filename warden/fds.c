@@ -12,6 +12,8 @@
 #define SYS_close_range 436
 #endif
 
+enum { SPARE_FILES = 16 };
+
 /* Kernels before 5.9: the soft limit is the highest number that can have been opened since the warden set it. */
 static int close_each(unsigned first, unsigned last)
 {
@@ -45,4 +47,12 @@ int fds_set_nonblocking(int fd)
 {
   int flags = fcntl(fd, F_GETFL);
   return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+bool fds_leave_room(int fd)
+{
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return false;
+  errno = EMFILE;
+  return (rlim_t)fd + SPARE_FILES < limit.rlim_cur;
 }

@@ -2,6 +2,7 @@
 #ifndef GLOVEBOX_FDS_H
 #define GLOVEBOX_FDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct fds_kept {
@@ -12,5 +13,7 @@ struct fds_kept {
 /* Closes every descriptor from 3 up but those kept. */
 int fds_close_all_but(const struct fds_kept *kept);
 int fds_set_nonblocking(int fd);
+/* Whether enough numbers are free above this one; false with EMFILE. The last stay so: a kill must be able to open /proc however many runs there are. */
+bool fds_leave_room(int fd);
 
 #endif

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "connection.h"
 #include "pages.h"
 #include "terminal.h"
 #include "wire.h"
@@ -43,6 +45,13 @@ bool feed_is_waiting(const struct feed *feed)
 static void end(struct warden *warden, struct run *run)
 {
   if (run->terminal && !terminal_type_end(&run->feed)) return;
+  if (run->connection && shutdown(run->feed.fd, SHUT_WR) < 0) connection_note(run, errno);
+  feed_close(warden, run);
+}
+
+void feed_lose(struct warden *warden, struct run *run)
+{
+  connection_note(run, ECONNRESET);
   feed_close(warden, run);
 }
 
@@ -56,6 +65,7 @@ void feed_pump(struct warden *warden, struct run *run)
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EAGAIN) break;
     if (written < 0) {
+      connection_note(run, errno);
       feed_close(warden, run);
       break;
     }

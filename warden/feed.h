@@ -10,6 +10,8 @@ const char *feed_take(struct warden *warden, struct run *run, const struct frame
 bool feed_is_waiting(const struct feed *feed);
 /* Hands on what the other end takes, and gives its credit back. */
 void feed_pump(struct warden *warden, struct run *run);
+/* The other end was seen to be gone. */
+void feed_lose(struct warden *warden, struct run *run);
 /* The program reads no more: drops what waits, with its credit. */
 void feed_close(struct warden *warden, struct run *run);
 

@@ -16,10 +16,10 @@
 
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 #include <sys/wait.h>
 
+#include "clock.h"
 #include "process-table.h"
 
 enum { CLEAN_PASSES = 2, FIRST_PAUSE_MS = 1, LONGEST_PAUSE_MS = 20, KEEPER_PATIENCE_MS = 2000, FAREWELL_PATIENCE_MS = 10000 };
@@ -41,13 +41,6 @@ struct pass {
   unsigned strays_seen;
   pid_t last_group; /* many of a run are in one group, which is struck once */
 };
-
-static int64_t now_ms(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static struct run *run_kept_by(const struct warden *warden, pid_t keeper)
 {
@@ -171,7 +164,7 @@ static bool has_work(const struct warden *warden)
 static void schedule(struct warden *warden, int64_t pause_ms)
 {
   warden->pass_pause_ms = pause_ms;
-  warden->next_pass_ms = now_ms() + pause_ms;
+  warden->next_pass_ms = clock_now_ms() + pause_ms;
 }
 
 void kill_run(struct warden *warden, struct run *run)
@@ -192,12 +185,12 @@ void kill_strays(struct warden *warden)
 
 void kill_tick(struct warden *warden)
 {
-  if (!warden->next_pass_ms || now_ms() < warden->next_pass_ms) return;
+  if (!warden->next_pass_ms || clock_now_ms() < warden->next_pass_ms) return;
   for (size_t i = 0; i < warden->run_count; i++) warden->runs[i]->doom.live_seen = 0;
   struct pass pass = { .warden = warden, .self = getpid() };
   if (make_pass(&pass)) {
     for (size_t i = 0; i < warden->run_count; i++)
-      if (is_doomed(warden->runs[i])) advance(warden->runs[i], now_ms());
+      if (is_doomed(warden->runs[i])) advance(warden->runs[i], clock_now_ms());
     warden->stray_clean_passes = pass.strays_seen ? 0 : warden->stray_clean_passes + 1;
     if (warden->stray_clean_passes >= CLEAN_PASSES) warden->strays = false;
   }
@@ -209,15 +202,15 @@ void kill_tick(struct warden *warden)
 int kill_wait_ms(const struct warden *warden)
 {
   if (!warden->next_pass_ms) return -1;
-  int64_t wait = warden->next_pass_ms - now_ms();
+  int64_t wait = warden->next_pass_ms - clock_now_ms();
   return wait < 0 ? 0 : (int)wait;
 }
 
 void kill_all_descendants(struct warden *warden)
 {
   /* Nothing is reaped before the passes are clean, for the same reason for which a keeper is stopped. */
-  int64_t give_up_ms = now_ms() + FAREWELL_PATIENCE_MS;
-  for (int clean = 0; clean < CLEAN_PASSES && now_ms() < give_up_ms;) {
+  int64_t give_up_ms = clock_now_ms() + FAREWELL_PATIENCE_MS;
+  for (int clean = 0; clean < CLEAN_PASSES && clock_now_ms() < give_up_ms;) {
     struct pass pass = { .warden = warden, .self = getpid(), .everything = true };
     clean = make_pass(&pass) && !pass.strays_seen ? clean + 1 : 0;
     usleep(1000);

@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+#include "connection.h"
 #include "die.h"
 #include "engine.h"
 #include "feed.h"
@@ -23,7 +24,7 @@
 
 enum { SLOTS_MOST = 3 + 4 * WARDEN_RUNS_MOST, FAREWELL_MS = 1000 };
 
-enum source { FROM_ENGINE, TO_ENGINE, FROM_SIGNALS, FROM_KEEPER, FROM_STDOUT, FROM_STDERR, TO_STDIN };
+enum source { FROM_ENGINE, TO_ENGINE, FROM_SIGNALS, FROM_KEEPER, FROM_STDOUT, FROM_STDERR, TO_STDIN, FROM_DIALING };
 
 struct slot {
   enum source source;
@@ -52,6 +53,7 @@ static void gather(struct slots *slots, const struct warden *warden)
     struct run *run = warden->runs[i];
     want(slots, (struct pollfd){ .fd = run->link, .events = POLLIN }, (struct slot){ FROM_KEEPER, run });
     want(slots, (struct pollfd){ .fd = run->feed.fd, .events = feed_is_waiting(&run->feed) ? POLLOUT : 0 }, (struct slot){ TO_STDIN, run });
+    if (connection_is_dialing(run)) want(slots, (struct pollfd){ .fd = run->dial.fd, .events = POLLOUT }, (struct slot){ FROM_DIALING, run });
     /* A program may print before its keeper's word of its start is heard; the engine must not learn of it in that order. */
     for (int tap = 0; tap < 2; tap++)
       if (run->phase >= RUN_STARTED && tap_is_open(warden, &run->taps[tap]))
@@ -84,10 +86,11 @@ static void serve_slot(struct warden *warden, const struct slot *slot)
   case FROM_SIGNALS: hear_signals(warden); break;
   case FROM_KEEPER: runs_hear(warden, slot->run); break;
   case FROM_STDOUT: tap_read(warden, slot->run, 1); break;
+  case FROM_DIALING: connection_advance(warden, slot->run); break;
   case FROM_STDERR: tap_read(warden, slot->run, 2); break;
   case TO_STDIN:
     if (feed_is_waiting(&slot->run->feed)) feed_pump(warden, slot->run);
-    else feed_close(warden, slot->run); /* only an error wakes an idle pipe: the program has closed its end */
+    else if (slot->run->feed.fd >= 0) feed_lose(warden, slot->run); /* only an error wakes an idle pipe: the program has closed its end */
     break;
   }
 }
@@ -102,16 +105,25 @@ static bool is_restless(const struct warden *warden)
   return restless;
 }
 
+/* Until something is due that no descriptor announces; -1: nothing is. */
+static int wait_ms(const struct warden *warden)
+{
+  if (is_restless(warden)) return 0;
+  int pass = kill_wait_ms(warden), patience = connection_wait_ms(warden);
+  return pass < 0 || (patience >= 0 && patience < pass) ? patience : pass;
+}
+
 static void serve_round(struct warden *warden, struct slots *slots)
 {
   gather(slots, warden);
-  int ready = poll(slots->polls, slots->count, is_restless(warden) ? 0 : kill_wait_ms(warden));
+  int ready = poll(slots->polls, slots->count, wait_ms(warden));
   if (ready < 0 && errno != EINTR) die("poll", "the channel");
   for (size_t i = 0; ready > 0 && i < slots->count; i++)
     if (slots->polls[i].revents) serve_slot(warden, &slots->meanings[i]);
   engine_work(warden);
   bool were_strays = warden->strays;
   kill_tick(warden);
+  connection_tick(warden);
   if (were_strays && !warden->strays) runs_reap(warden);
   runs_settle(warden);
   push_channel(warden);
@@ -125,18 +137,11 @@ static void hello(struct warden *warden)
   queue_frame(&warden->queue, &(struct frame){ .type = FRAME_HELLO, .length = sizeof payload, .payload = payload });
 }
 
-static int64_t now_ms(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* An engine that does not read for a while loses the explanation, not the ending. */
 static void bid_farewell(struct warden *warden)
 {
   queue_frame(&warden->queue, &(struct frame){ .type = FRAME_FATAL, .length = (uint32_t)strlen(warden->fatal), .payload = (const uint8_t *)warden->fatal });
-  for (int64_t left, until = now_ms() + FAREWELL_MS; queue_length(&warden->queue) && (left = until - now_ms()) > 0;) {
+  for (int64_t left, until = clock_now_ms() + FAREWELL_MS; queue_length(&warden->queue) && (left = until - clock_now_ms()) > 0;) {
     struct pollfd channel = { .fd = 1, .events = POLLOUT };
     if (poll(&channel, 1, (int)left) < 0 && errno != EINTR) return;
     if (queue_flush(&warden->queue, 1) < 0) return;

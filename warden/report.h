@@ -8,7 +8,7 @@
 
 enum report_kind { REPORT_STARTED = 1, REPORT_FAILED = 2, REPORT_EXITED = 3, REPORT_GATED = 4 };
 /* AT_GATE is no failure: the program waits for its release. */
-enum failure_stage { AT_GATE = 0, STAGE_CWD = 1, STAGE_EXEC = 2, STAGE_SET_UP = 3 };
+enum failure_stage { AT_GATE = 0, STAGE_CWD = 1, STAGE_EXEC = 2, STAGE_SET_UP = 3, STAGE_CONNECT = 4 };
 
 struct failure {
   uint32_t stage, error;

@@ -26,6 +26,15 @@ struct feed {
   uint8_t last;    /* the byte that was handed on last */
 };
 
+/* What only a connection has; see connection.c. */
+struct dial {
+  int fd; /* while it is on the way; -1 after */
+  uint16_t port;
+  bool second; /* the second of the two addresses is tried */
+  int64_t give_up_ms;
+  uint32_t error; /* the first that went wrong */
+};
+
 struct ending {
   uint32_t kind, code;
   uint64_t user_us, system_us, peak_bytes, read_bytes, written_bytes;
@@ -47,6 +56,8 @@ struct doom {
 struct run {
   uint32_t id;
   enum run_phase phase;
+  bool connection; /* neither keeper nor program, but a socket */
+  struct dial dial;
   bool terminal; /* its stdio is one */
   bool gate; /* asked for: until its release the program does not run */
   pid_t keeper; /* 0 once reaped: until then its number cannot mean another process */

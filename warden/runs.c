@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "connection.h"
 #include "feed.h"
 #include "kill.h"
 #include "report.h"
@@ -178,6 +179,7 @@ static bool settle(struct warden *warden, struct run *run)
   for (int stream = 1; run->phase == RUN_EXITED && stream <= 2; stream++)
     while (tap_is_open(warden, &run->taps[stream - 1])) tap_read(warden, run, stream);
   if (run->phase == RUN_EXITED && run->taps[0].fd < 0 && run->taps[1].fd < 0) say_exited(warden, run);
+  if (run->connection) connection_settle(warden, run);
   bool gone = !run->keeper && (!run->orphaned || !warden->strays);
   for (; gone && run->doom.answers_owed; run->doom.answers_owed--)
     queue_frame(&warden->queue, &(struct frame){ .type = FRAME_GONE, .run = run->id });

@@ -16,7 +16,7 @@
 #include "terminal.h"
 #include "wire.h"
 
-enum { OURS = 0, THEIRS = 1, SPARE_FILES = 16 };
+enum { OURS = 0, THEIRS = 1 };
 
 /* [stream][side] and the link to the keeper; -1 where there is none. */
 struct ends {
@@ -93,15 +93,6 @@ static int open_ends(const struct warden *warden, struct ends *ends, const struc
   return fds_set_nonblocking(ends->link[OURS]);
 }
 
-/* The last numbers stay free: a kill must be able to open /proc however many runs there are. */
-static bool leaves_room(const struct ends *ends)
-{
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return false;
-  errno = EMFILE;
-  return (rlim_t)ends->link[OURS] + SPARE_FILES < limit.rlim_cur && (rlim_t)ends->link[THEIRS] + SPARE_FILES < limit.rlim_cur;
-}
-
 static pid_t fork_keeper(struct warden *warden, struct start *start, const struct ends *ends)
 {
   struct plan plan = { .warden = warden, .start = start, .link = ends->link[THEIRS] };
@@ -138,7 +129,7 @@ void spawn_run(struct warden *warden, uint32_t id, struct start *start)
   run->gate = start->gate;
   run->terminal = start->terminal;
   const char *object = start->terminal ? "one more terminal" : "pipes";
-  if (open_ends(warden, &ends, start) == 0 && leaves_room(&ends)) {
+  if (open_ends(warden, &ends, start) == 0 && fds_leave_room(ends.link[OURS]) && fds_leave_room(ends.link[THEIRS])) {
     object = "keeper";
     run->keeper = fork_keeper(warden, start, &ends);
   }

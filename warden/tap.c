@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "connection.h"
 #include "terminal.h"
 
 bool tap_is_open(const struct warden *warden, const struct tap *tap)
@@ -37,6 +38,7 @@ void tap_read(struct warden *warden, struct run *run, int stream)
   if (got < 0 && errno == EINTR) return;
   /* While draining, nothing to read means that a terminal is empty, or that another reader of the guest's own took it. */
   if (got < 0 && errno == EAGAIN && !tap->draining) return;
+  if (got < 0 && run->connection) return connection_break(warden, run, errno);
   if (got <= 0) {
     end(warden, run, stream);
     return;

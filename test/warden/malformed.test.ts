@@ -4,6 +4,7 @@ import { encode, Peer, rulesPayload, startPayload, str, TYPE, u32, u64, WARDEN, 
 const start = (run: number, payload = startPayload({ argv: ['sleep', '60'], stdin: true })) => encode({ type: TYPE.START, run, payload })
 const head = (flags = 0, uid = 0) => Buffer.concat([u32(flags, uid, 0), u64(0n)])
 const rules = (list: Parameters<typeof rulesPayload>[0]) => encode({ type: TYPE.RULES, payload: rulesPayload(list) })
+const connect = (run: number, port = 1) => encode({ type: TYPE.CONNECT, run, payload: Buffer.from([port, 0]) })
 const whole = startPayload({ argv: ['true'] })
 
 const cases: readonly (readonly [name: string, bytes: Buffer, says: RegExp])[] = [
@@ -47,6 +48,14 @@ const cases: readonly (readonly [name: string, bytes: Buffer, says: RegExp])[] =
   ['RESIZE to 4097 columns', encode({ type: TYPE.RESIZE, run: 1, payload: u32(0x10010018) }), /wrong size/],
   ['RESIZE cut short', encode({ type: TYPE.RESIZE, run: 1, payload: Buffer.alloc(3) }), /length/],
   ['RESIZE for stderr', encode({ type: TYPE.RESIZE, run: 1, stream: 2, payload: u32(0x00500018) }), /wrong stream/],
+  ['CONNECT to port 0', connect(1, 0), /wrong port/],
+  ['CONNECT without a port', encode({ type: TYPE.CONNECT, run: 1 }), /length/],
+  ['CONNECT with more than a port', encode({ type: TYPE.CONNECT, run: 1, payload: u32(80) }), /length/],
+  ['CONNECT of no run', connect(0), /wrong run id/],
+  ['CONNECT with a used id', Buffer.concat([start(1), connect(1)]), /used run id/],
+  ['START with the id of a connection', Buffer.concat([connect(1), start(1)]), /used run id/],
+  ['CONNECTED, which only the warden sends', encode({ type: TYPE.CONNECTED, run: 1 }), /unknown frame type/],
+  ['CLOSED, which only the warden sends', encode({ type: TYPE.CLOSED, run: 1, payload: u32(0) }), /unknown frame type/],
   ['a stream where there is none', encode({ type: TYPE.STDIN, run: 1, stream: 1 }), /wrong stream/],
   ['a credit for stdin', encode({ type: TYPE.CREDIT, run: 1, stream: 0, payload: u32(1) }), /wrong stream/],
   ['a credit for stream 3', encode({ type: TYPE.CREDIT, run: 1, stream: 3, payload: u32(1) }), /wrong stream/],
