@@ -3,9 +3,12 @@
  * for a link, be it a guest that a folder is shared with, can lead us elsewhere; and no name is followed when it is a link.
  */
 import { constants, type Stats } from 'node:fs'
-import { type FileHandle, link, lstat, mkdir, open, readdir, readlink, rename, rmdir, symlink, unlink } from 'node:fs/promises'
+import { chmod, type FileHandle, lchown, link, lstat, mkdir, open, readdir, readlink, rename, rmdir, symlink, unlink } from 'node:fs/promises'
 
 const folderFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
+
+/** Node does not name it; the same on every architecture that there are cells for. */
+const openPath = 0o10000000
 
 export class HostFolder implements AsyncDisposable {
   readonly #handle: FileHandle
@@ -73,12 +76,37 @@ export class HostFolder implements AsyncDisposable {
     await rename(this.#path(name), to.folder.#path(to.name))
   }
 
+  /** Of the folder itself. */
+  status(): Promise<Stats> {
+    return this.#handle.stat()
+  }
+
+  /** Refuses a link rather than following it. */
+  async setMode(name: Buffer, mode: number): Promise<void> {
+    await this.#held(name, (path) => chmod(path, mode))
+  }
+
+  async give(name: Buffer, { uid, gid }: { readonly uid: number; readonly gid: number }): Promise<void> {
+    await lchown(this.#path(name), uid, gid)
+  }
+
   async unlink(name: Buffer): Promise<void> {
     await unlink(this.#path(name))
   }
 
   async removeFolder(name: Buffer): Promise<void> {
     await rmdir(this.#path(name))
+  }
+
+  /** The very thing that has the name, whatever has it later. */
+  async #held(name: Buffer, act: (path: string) => Promise<void>): Promise<void> {
+    const handle = await open(this.#path(name), openPath | constants.O_NOFOLLOW)
+    try {
+      if ((await handle.stat()).isSymbolicLink()) throw Object.assign(new Error('ELOOP: is a link'), { code: 'ELOOP', syscall: 'open' })
+      await act(`/proc/self/fd/${handle.fd}`)
+    } finally {
+      await handle.close()
+    }
   }
 
   #path(name: Buffer): Buffer {

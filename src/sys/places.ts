@@ -13,6 +13,7 @@ export interface PlaceFacts {
 }
 
 const elsewhere = 'export GLOVEBOX_CACHE_DIR="$(mktemp -d)" GLOVEBOX_STATE_DIR="$(mktemp -d)"'
+const changesElsewhere = 'export GLOVEBOX_CHANGES_DIR="$(mktemp -d)"'
 const keysElsewhere = 'export GLOVEBOX_KEY_DIR="$(mktemp -d)"'
 const snapshotsElsewhere = 'export GLOVEBOX_SNAPSHOT_DIR="$(mktemp -d)"'
 
@@ -34,6 +35,11 @@ export function keyPlace(facts: PlaceFacts = processFacts()): string {
 /** Where snapshots are kept: still there after a reboot, and until somebody removes them. Created 0700. */
 export function snapshotPlace(facts: PlaceFacts = processFacts()): string {
   return ownFolder(snapshotFolder(facts), facts, snapshotsElsewhere)
+}
+
+/** Where changes wait to be applied: still there after a reboot. Created 0700. */
+export function changesPlace(facts: PlaceFacts = processFacts()): string {
+  return ownFolder(changesFolder(facts), facts, changesElsewhere)
 }
 
 export function stateFolder(facts: PlaceFacts): string {
@@ -64,12 +70,19 @@ export function snapshotFolder(facts: PlaceFacts): string {
   return join(facts.env.XDG_DATA_HOME || join(facts.home, '.local', 'share'), 'glovebox', 'snapshots')
 }
 
+export function changesFolder(facts: PlaceFacts): string {
+  if (facts.env.GLOVEBOX_CHANGES_DIR) return facts.env.GLOVEBOX_CHANGES_DIR
+  if (facts.uid === 0) return '/var/lib/glovebox/changes'
+  return join(facts.env.XDG_STATE_HOME || join(facts.home, '.local', 'state'), 'glovebox', 'changes')
+}
+
 /** All of the above, whether they are there or not, and root's whoever asks: nobody else has any business there. */
 export function ownPlaces(facts: PlaceFacts = processFacts()): string[] {
   const places = [
     stateFolder(facts),
     cacheFolder(facts),
     keyFolder(facts),
+    changesFolder(facts),
     snapshotFolder(facts),
     '/run/glovebox',
     '/var/lib/glovebox-run',

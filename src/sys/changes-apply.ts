@@ -1,0 +1,178 @@
+/**
+ * Takes changes over into a folder. First all new content is written into a folder of our own inside, so that a full disk or a broken store stops it before
+ * anything is touched; then each path is changed by one call, which the kernel does wholly or not at all:
+ *
+ *   open up folders that are to be changed · remove, deepest first · make folders · move files and links into place · set modes of folders, deepest first
+ *
+ * Whatever stops it in between, what was done is as it is to be and the rest as it was, so that doing it again goes on from there. Nothing is ever reached by a
+ * path of several parts: a folder that was swapped for a link is not entered.
+ */
+import { randomUUID } from 'node:crypto'
+import { lstatSync } from 'node:fs'
+import type { PendingChange } from '../contract/changes.js'
+import { SandboxError } from '../contract/errors.js'
+import type { Task } from './changes-plan.js'
+import type { FolderWalk, Step } from './folder-walk.js'
+import { localError } from './host-folder-error.js'
+import { HostFolder } from './host-folder-handle.js'
+import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
+import { isSameStatus } from './path-state.js'
+import { removeTree } from './temp-folder.js'
+
+export interface Application {
+  readonly id: string
+  readonly folder: string
+  readonly walk: FolderWalk
+  readonly tasks: readonly Task[]
+  /** Called when all content is there, before anything of the folder is touched. */
+  begin(): Promise<void>
+  /** The content of a file, checked against its hash. */
+  content(hash: string): AsyncIterable<Uint8Array>
+}
+
+const stagingName = /^\.glovebox\.([^-]+)-[0-9a-f-]{36}\.apply$/
+const ownerBits = 0o700
+
+/** Resolves to the paths that were changed. Throws SandboxError telling how far it came. */
+export async function applyTasks(application: Application): Promise<string[]> {
+  const { folder, walk, tasks } = application
+  await sweepStaging(folder, walk)
+  const name = `.glovebox.${ownerName(currentOwner())}-${randomUUID()}.apply`
+  const done = new Set<string>()
+  let at = ''
+  try {
+    await walk.root.createFolder(Buffer.from(name), ownerBits)
+    const staging = await walk.root.enter(Buffer.from(name))
+    try {
+      await stageAll(application, staging)
+      await walk.forget()
+      await application.begin()
+      for (const act of actsOf(application, staging)) {
+        at = act.path
+        await act.run()
+        if (act.isStep) done.add(act.path)
+      }
+    } finally {
+      await staging[Symbol.asyncDispose]()
+    }
+  } catch (error) {
+    throw stopped(error, { application, at, done })
+  } finally {
+    await removeTree(`${folder}/${name}`).catch(() => undefined)
+  }
+  return tasks.map(({ change }) => change.path)
+}
+
+function stopped(error: unknown, { application, at, done }: { application: Application; at: string; done: ReadonlySet<string> }): unknown {
+  const { id, folder, tasks } = application
+  const told = localError('apply', folder, error)
+  if (at === '' || !(told instanceof Error)) return told
+  const words = `applied ${done.size} of ${tasks.length} and stopped at ${at}: ${told.message}`
+  const code = told instanceof SandboxError ? told.code : 'conflict'
+  return new SandboxError(code, words, { hint: `glovebox apply ${id}`, cause: error })
+}
+
+/** What an apply that was killed left. */
+async function sweepStaging(folder: string, walk: FolderWalk): Promise<void> {
+  for (const bytes of await walk.root.names()) {
+    const name = bytes.toString('latin1')
+    const owner = parseOwner(stagingName.exec(name)?.[1] ?? '')
+    if (owner === undefined || isAlive(owner)) continue
+    if (lstatSync(`${folder}/${name}`, { throwIfNoEntry: false })?.uid === process.getuid?.()) await removeTree(`${folder}/${name}`)
+  }
+}
+
+/** Files and links as they are to be, named by their place among the tasks. */
+async function stageAll({ tasks, content, walk }: Application, staging: HostFolder): Promise<void> {
+  const top = await walk.root.status()
+  for (const [index, { change, status }] of tasks.entries()) {
+    const { after } = change
+    const name = Buffer.from(`${index}`)
+    if (after.type === 'link') await staging.createLink(name, Buffer.from(after.target))
+    if (after.type !== 'file') continue
+    const handle = await staging.createFile(name, 0o600)
+    try {
+      for await (const bytes of content(after.hash)) await handle.writeFile(bytes)
+      // A file that stays keeps its owner, a new one is the owner's of the folder.
+      const { uid, gid } = status?.isFile() === true ? status : top
+      if (process.getuid?.() === 0) await handle.chown(uid, gid)
+      await handle.chmod(after.mode)
+    } finally {
+      await handle.close()
+    }
+  }
+}
+
+interface Act {
+  readonly path: string
+  /** Whether the path is another afterwards. */
+  readonly isStep: boolean
+  run(): Promise<void>
+}
+
+function actsOf(application: Application, staging: HostFolder): Act[] {
+  const { tasks } = application
+  const byDepth = [...tasks].sort((one, other) => depthOf(one.change) - depthOf(other.change))
+  const deepestFirst = [...byDepth].reverse()
+  const acts = (list: readonly Task[], wanted: (change: PendingChange) => boolean, run: (task: Task, step: Step) => Promise<void>): Act[] =>
+    list
+      .filter(({ change }) => wanted(change))
+      .map((task) => ({ path: task.change.path, isStep: run !== openUp, run: () => atStep(application, task, run) }))
+  const moveIn = async (task: Task, { folder, name }: Step): Promise<void> => {
+    await checkUntouched(isRemoved(task.change) ? { ...task, status: undefined } : task, { folder, name })
+    await staging.moveTo(Buffer.from(`${tasks.indexOf(task)}`), { folder, name })
+  }
+  return [
+    ...acts(byDepth, ({ before }) => before.type === 'folder' && (before.mode & ownerBits) !== ownerBits, openUp),
+    ...acts(deepestFirst, isRemoved, removeEntry),
+    ...acts(byDepth, ({ before, after }) => after.type === 'folder' && before.type !== 'folder', (_task, step) => makeFolder(application, step)),
+    ...acts(byDepth, ({ after }) => after.type === 'file' || after.type === 'link', moveIn),
+    ...acts(deepestFirst, ({ after }) => after.type === 'folder', setMode),
+  ]
+}
+
+function depthOf({ path }: PendingChange): number {
+  return path.split('/').length
+}
+
+/** Also what gives way to something that cannot take its place by a rename. */
+function isRemoved({ before, after }: PendingChange): boolean {
+  if (before.type === 'none') return false
+  return after.type === 'none' || (before.type === 'folder') !== (after.type === 'folder')
+}
+
+async function atStep({ walk }: Application, task: Task, run: (task: Task, step: Step) => Promise<void>): Promise<void> {
+  const step = await walk.stepTo(task.change.path)
+  if (step === undefined) throw new SandboxError('conflict', 'its folder was moved or replaced just now')
+  await run(task, step)
+}
+
+async function checkUntouched({ status }: Task, { folder, name }: Step): Promise<void> {
+  const now = await folder.look(name)
+  const isSame = status?.isDirectory() === true ? now?.ino === status.ino : isSameStatus(status, now)
+  if (!isSame) throw new SandboxError('conflict', 'it was changed just now')
+}
+
+async function openUp(task: Task, step: Step): Promise<void> {
+  await checkUntouched(task, step)
+  await step.folder.setMode(step.name, (task.status?.mode ?? 0) | ownerBits)
+}
+
+async function removeEntry(task: Task, step: Step): Promise<void> {
+  await checkUntouched(task, step)
+  if (task.change.before.type === 'folder') await step.folder.removeFolder(step.name)
+  else await step.folder.unlink(step.name)
+}
+
+async function makeFolder({ walk }: Application, { folder, name }: Step): Promise<void> {
+  await folder.createFolder(name, ownerBits)
+  const { uid, gid } = await walk.root.status()
+  if (process.getuid?.() === 0) await folder.give(name, { uid, gid })
+}
+
+async function setMode({ change, status }: Task, { folder, name }: Step): Promise<void> {
+  if (change.after.type !== 'folder') return
+  // Set-id bits of a folder that was there are its owner's own.
+  const kept = status?.isDirectory() === true ? status.mode & 0o6000 : 0
+  await folder.setMode(name, change.after.mode | kept)
+}

@@ -1,0 +1,55 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { SandboxError } from '../contract/errors.js'
+import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
+
+/**
+ * One at a time may change a folder. The lock is a folder that holds one file, named by its owner, and is renamed into place, which fails on one that is not
+ * empty. What a dead owner left is taken away by its exact name, so that nobody takes away the lock of whoever came after.
+ */
+export function lockFolder(place: string, folder: string): Disposable {
+  const locks = join(place, 'locks')
+  const lock = join(locks, createHash('sha256').update(folder).digest('hex').slice(0, 32))
+  const name = ownerName(currentOwner())
+  mkdirSync(locks, { recursive: true, mode: 0o700 })
+  const prepared = join(locks, `new-${randomUUID()}`)
+  mkdirSync(prepared, { mode: 0o700 })
+  writeFileSync(join(prepared, name), folder)
+  for (const owner of namesIn(lock)) if (isDead(owner)) quietly(() => unlinkSync(join(lock, owner)))
+  try {
+    renameSync(prepared, lock)
+  } catch (error) {
+    rmSync(prepared, { recursive: true })
+    if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    throw new SandboxError('busy', `${folder} is being changed by another apply`, { hint: 'glovebox changes' })
+  }
+  return {
+    [Symbol.dispose]: () => {
+      quietly(() => unlinkSync(join(lock, name)))
+      quietly(() => rmdirSync(lock))
+    },
+  }
+}
+
+function isDead(name: string): boolean {
+  const owner = parseOwner(name)
+  return owner !== undefined && !isAlive(owner)
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
+
+/** Somebody else was faster. */
+function quietly(act: () => void): void {
+  try {
+    act()
+  } catch (error) {
+    if (!['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+  }
+}
