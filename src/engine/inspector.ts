@@ -35,6 +35,7 @@ export class Inspector {
   #short: ProgramLook | undefined
   /** Users of whom a program was read in full. */
   readonly #known = new Set<UserName>()
+  readonly #knownWorkers = new Set<UserName>()
 
   constructor({ cell, filter }: InspectorOptions) {
     this.#cell = cell
@@ -66,18 +67,30 @@ export class Inspector {
   }
 
   /** Throws SandboxError('not-enforced') naming what is not as demanded; then the program must never run. */
-  async inspectProgram({ pid, user, request, run, depth }: GatedProgram): Promise<void> {
-    const demand = { request, groups: user.groups, filterHash: this.#filterHash, warden: this.#warden }
-    const expectations = depth === 'full' ? fullProgramExpectations(demand) : programExpectations(demand)
-    const postures = await this.#cell.posture({ kind: 'program', pid, depth, group: request.group })
-    refuse(expectations, postures)
-    const look = { run, expectations, postures }
+  async inspectProgram(program: GatedProgram): Promise<void> {
+    const { run, depth } = program
+    const look = { run, ...(await this.#look(program)) }
     if (depth === 'full') {
       this.#full = look
       this.#known.add(run.user)
     } else {
       this.#short = look
     }
+  }
+
+  /** The same for one of our own, which is nobody's run. */
+  async inspectWorker(worker: Omit<GatedProgram, 'run' | 'depth'>): Promise<void> {
+    const { name } = worker.user
+    await this.#look({ ...worker, depth: this.#knownWorkers.has(name) ? 'short' : 'full' })
+    this.#knownWorkers.add(name)
+  }
+
+  async #look({ pid, user, request, depth }: Omit<GatedProgram, 'run'>): Promise<Look> {
+    const demand = { request, groups: user.groups, filterHash: this.#filterHash, warden: this.#warden }
+    const expectations = depth === 'full' ? fullProgramExpectations(demand) : programExpectations(demand)
+    const postures = await this.#cell.posture({ kind: 'program', pid, depth, group: request.group })
+    refuse(expectations, postures)
+    return { expectations, postures }
   }
 
   /** Every process and thread of the guest's that there is now. What it did to itself since may only have narrowed it. */

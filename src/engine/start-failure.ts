@@ -1,26 +1,11 @@
 import type { StartResult, WardenExit } from '../channel/index.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Outcome } from '../contract/run.js'
+import { errno } from './errno.js'
 import type { Ended, Stop } from './outcome.js'
 import { killSignal } from './signals.js'
 
 export type StartFailure = Extract<StartResult, { readonly started: false }>
-
-/** Linux's numbers; the warden reports its own kernel's. */
-const errno = {
-  EPERM: 1,
-  ENOENT: 2,
-  E2BIG: 7,
-  ENOEXEC: 8,
-  EAGAIN: 11,
-  ENOMEM: 12,
-  EACCES: 13,
-  ENOTDIR: 20,
-  EISDIR: 21,
-  ETXTBSY: 26,
-  ENAMETOOLONG: 36,
-  ELOOP: 40,
-} as const
 
 export const permissionDenied = errno.EACCES
 

@@ -1,7 +1,7 @@
 /** A file or folder of the host's on its way into a sandbox. */
 import type { Stats } from 'node:fs'
 import { constants } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
+import { type FileHandle, open, stat } from 'node:fs/promises'
 import type { CallOptions } from '../contract/platform.js'
 import { SandboxError } from '../contract/errors.js'
 import { printable } from '../contract/printable.js'
@@ -18,12 +18,8 @@ const mostDepth = 512
 export async function sendLocal(path: string, { signal }: CallOptions = {}): Promise<LocalSource> {
   try {
     signal?.throwIfAborted()
-    const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
-    const status = await handle.stat()
-    if (status.isFile()) {
-      return { type: 'file', mode: status.mode & 0o777, totalBytes: status.size, skipped: [], bytes: readWhole(handle) }
-    }
-    await handle.close()
+    const status = await stat(path)
+    if (status.isFile()) return { type: 'file', mode: status.mode & 0o777, totalBytes: status.size, skipped: [], bytes: readWhole(path) }
     if (!status.isDirectory()) throw new SandboxError('invalid', `upload: ${printable(path)} is neither a file nor a folder`)
     return await sendFolder(path, signal)
   } catch (error) {
@@ -31,15 +27,21 @@ export async function sendLocal(path: string, { signal }: CallOptions = {}): Pro
   }
 }
 
-async function* readWhole(handle: FileHandle): AsyncGenerator<Uint8Array, void, undefined> {
+/** Opened when it is read: whoever never reads it leaves nothing open. */
+async function* readWhole(path: string): AsyncGenerator<Uint8Array, void, undefined> {
+  let handle: FileHandle | undefined
   try {
+    handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
+    if (!(await handle.stat()).isFile()) throw new SandboxError('conflict', `upload: ${printable(path)} was changed while it was read`)
     for (;;) {
       const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(pieceBytes), 0, pieceBytes)
       if (bytesRead === 0) return
       yield buffer.subarray(0, bytesRead)
     }
+  } catch (error) {
+    throw localError('upload', path, error)
   } finally {
-    await handle.close()
+    await handle?.close()
   }
 }
 

@@ -1,5 +1,5 @@
 /** The local disk as files and folders of a sandbox travel from it and to it. */
-import { chmod, lstat, mkdir, open, rename, rm, stat } from 'node:fs/promises'
+import { lstat, mkdir, open, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
 import { printable } from '../contract/printable.js'
@@ -64,11 +64,12 @@ async function receiveFolder(path: string, archive: AsyncIterable<Uint8Array>, o
     const home = there ? place : dirname(place)
     for (const left of leftDrafts(home, 'folder')) await removeTree(left).catch(() => undefined)
     const draft = draftIn(home)
-    await mkdir(draft, { mode: 0o700 })
+    // With the mode that any new folder of this process gets: it is to take its place.
+    await mkdir(draft)
     try {
       const received = await stage(draft, archive, options)
       if (there) await moveInto(draft, place, options)
-      else await takePlace(draft, place)
+      else await rename(draft, place)
       return received
     } finally {
       await removeTree(draft)
@@ -88,11 +89,6 @@ async function stage(draft: string, archive: AsyncIterable<Uint8Array>, options:
   }
   signal?.throwIfAborted()
   return staging.received
-}
-
-async function takePlace(draft: string, place: string): Promise<void> {
-  await chmod(draft, 0o777 & ~process.umask())
-  await rename(draft, place)
 }
 
 async function moveInto(draft: string, place: string, { overwrite = false }: ReceiveOptions): Promise<void> {

@@ -52,11 +52,11 @@ async function* readEntry(header: TarHeader, source: ByteSource): AsyncGenerator
 
 /** Bytes in the lengths that are asked for. */
 class ByteSource {
-  readonly #pieces: AsyncIterator<Uint8Array>
+  readonly #pieces: AsyncIterator<Uint8Array, undefined>
   #rest: Uint8Array = new Uint8Array(0)
 
   constructor(source: AsyncIterable<Uint8Array>) {
-    this.#pieces = source[Symbol.asyncIterator]()
+    this.#pieces = source[Symbol.asyncIterator]() as AsyncIterator<Uint8Array, undefined>
   }
 
   /** Exactly so many. */
