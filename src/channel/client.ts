@@ -5,13 +5,20 @@ import { encodeRules, type FileRule } from './file-rules.js'
 import { encodeFrame, encodeHeader, type Frame, FrameDecoder, maxFilterBytes } from './frames.js'
 import { Latch } from './latch.js'
 import { checkHello, readText } from './messages.js'
+import type { Link, Party } from './link.js'
 import { Outbox } from './outbox.js'
-import { Run, type RunLink, type StartResult } from './run.js'
+import { PortConnection, type WardenConnection } from './port-connection.js'
+import { Run, type StartResult } from './run.js'
 import { encodeStart, type StartRequest } from './start-payload.js'
 
 export interface Warden {
   /** Throws SandboxError('invalid') when the request does not fit the protocol; a program that cannot be started is a result. */
   start(request: StartRequest, options?: StartOptions): Promise<StartResult>
+  /**
+   * To a port of the cell's loopback. Rejects with SandboxError: 'invalid' for no port, 'not-found' when nothing listens there, 'busy' when what
+   * listens takes nobody in for ten seconds, or when no more connections can be had.
+   */
+  connect(port: number): Promise<WardenConnection>
   /** Settles when the channel is over: undefined after close(), else why. */
   readonly ended: Promise<SandboxError | undefined>
   /** Ends the cell. Whoever still waits for something of it gets SandboxError('closed'). Idempotent. */
@@ -66,6 +73,7 @@ export async function connectWarden(channel: CellChannel, options: ConnectOption
   }
 }
 
+const maxPort = 65_535
 /** How long the news of a death at the gate may take. */
 const newsMs = 250
 
@@ -122,16 +130,16 @@ class Connection implements Warden {
   readonly #decoder = new FrameDecoder({ from: 'warden', onFrame: (frame) => this.#receive(frame) })
   readonly #greeted = new Latch<void>()
   readonly #ended = new Latch<SandboxError | undefined>()
-  readonly #runs = new Map<number, { readonly run: Run; holds: number }>()
-  readonly #link: RunLink
+  readonly #parties = new Map<number, { readonly party: Party; holds: number }>()
+  readonly #link: Link
   #isGreeted = false
-  #lastRun = 0
+  #lastId = 0
   #holds = 0
 
   constructor(channel: CellChannel) {
     this.#channel = channel
     this.#outbox = new Outbox(channel)
-    this.#link = { outbox: this.#outbox, attach: (run) => this.#attach(run), detach: (run) => this.#detach(run) }
+    this.#link = { outbox: this.#outbox, attach: (party) => this.#attach(party), detach: (party) => this.#detach(party) }
     this.#hold()
     channel.on('data', (chunk: Uint8Array) => this.#read(chunk))
     channel.on('error', (error) => this.fail(new SandboxError('broken', `the channel to the warden failed: ${error.message}`, { cause: error })))
@@ -155,17 +163,22 @@ class Connection implements Warden {
   async start(request: StartRequest, options: StartOptions = {}): Promise<StartResult> {
     const isGated = options.atGate !== undefined
     const payload = encodeStart({ ...request, gate: isGated })
-    this.#hold()
-    try {
-      if (this.#outbox.isFull) await this.#outbox.whenWritable()
-      if (this.#outbox.failure) throw this.#outbox.failure
-      this.#lastRun += 1
-      const run = new Run({ id: this.#lastRun, isFed: request.stdin, isGated, hasTerminal: request.terminal !== undefined, link: this.#link })
-      this.#outbox.send(encodeHeader('start', payload.length, { run: run.id }), payload)
+    return await this.#asNext(async (id) => {
+      const run = new Run({ id, isFed: request.stdin, isGated, hasTerminal: request.terminal !== undefined, link: this.#link })
+      this.#outbox.send(encodeHeader('start', payload.length, { run: id }), payload)
       return await answerOf(run, options)
-    } finally {
-      this.#release()
-    }
+    })
+  }
+
+  async connect(port: number): Promise<WardenConnection> {
+    if (!Number.isInteger(port) || port < 1 || port > maxPort) throw new SandboxError('invalid', `port ${port} is not between 1 and ${maxPort}`)
+    return await this.#asNext(async (id) => {
+      const connection = new PortConnection({ id, port, link: this.#link })
+      const payload = Buffer.allocUnsafe(2)
+      payload.writeUInt16LE(port)
+      this.#outbox.send(encodeFrame('connect', { run: id }, payload))
+      return await connection.connected
+    })
   }
 
   close(): void {
@@ -183,11 +196,24 @@ class Connection implements Warden {
     this.#channel.destroy()
   }
 
+  /** Once the channel has room, with a number that was never used. */
+  async #asNext<T>(begin: (id: number) => Promise<T>): Promise<T> {
+    this.#hold()
+    try {
+      if (this.#outbox.isFull) await this.#outbox.whenWritable()
+      if (this.#outbox.failure) throw this.#outbox.failure
+      this.#lastId += 1
+      return await begin(this.#lastId)
+    } finally {
+      this.#release()
+    }
+  }
+
   #stop(failure: SandboxError): void {
     this.#outbox.stop(failure)
     this.#greeted.reject(failure)
-    for (const { run } of this.#runs.values()) run.fail(failure)
-    this.#runs.clear()
+    for (const { party } of this.#parties.values()) party.fail(failure)
+    this.#parties.clear()
     this.#channel.unref?.()
   }
 
@@ -211,9 +237,9 @@ class Connection implements Warden {
       return
     }
     if (!this.#isGreeted) throw new SandboxError('broken', `the warden sent ${frame.name} before hello`)
-    const entry = this.#runs.get(frame.run)
+    const entry = this.#parties.get(frame.run)
     if (!entry) throw new SandboxError('broken', `the warden sent ${frame.name} for run ${frame.run}, which awaits nothing`)
-    entry.run.receive(frame)
+    entry.party.receive(frame)
   }
 
   #greet(frame: Frame): void {
@@ -224,18 +250,18 @@ class Connection implements Warden {
     this.#release()
   }
 
-  #attach(run: Run): void {
-    const entry = this.#runs.get(run.id)
+  #attach(party: Party): void {
+    const entry = this.#parties.get(party.id)
     if (entry) entry.holds += 1
-    else this.#runs.set(run.id, { run, holds: 1 })
+    else this.#parties.set(party.id, { party, holds: 1 })
     this.#hold()
   }
 
-  #detach(run: Run): void {
-    const entry = this.#runs.get(run.id)
+  #detach(party: Party): void {
+    const entry = this.#parties.get(party.id)
     if (!entry) return
     entry.holds -= 1
-    if (entry.holds === 0) this.#runs.delete(run.id)
+    if (entry.holds === 0) this.#parties.delete(party.id)
     this.#release()
   }
 

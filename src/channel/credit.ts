@@ -84,6 +84,11 @@ export class InputFlow {
     this.#isEnded = !options.isFed
   }
 
+  /** Nothing more will be written. */
+  get isEnded(): boolean {
+    return this.#isEnded
+  }
+
   /** The warden handed these bytes to the program. */
   refill(bytes: number): void {
     this.#credit += bytes

@@ -31,8 +31,11 @@ const endings = [
 ] as const
 const maxPid = 2 ** 31 - 1
 const maxErrno = 4095
-/** EINTR. */
+const connectStage = 4
+/** EINTR, ECONNREFUSED, ETIMEDOUT. */
 const interrupted = 4
+const refused = 111
+const timedOut = 110
 
 export function checkHello(payload: Uint8Array): void {
   const version = readU32(payload, 0)
@@ -51,9 +54,29 @@ export function parseFailed(payload: Uint8Array): StartFailure {
   const number = readU32(payload, 0)
   const stage = stages[number]
   if (!stage) throw broken(`FAILED at unknown stage ${number}`)
-  const errno = readU32(payload, 4)
-  if (errno > maxErrno) throw broken(`FAILED with errno ${errno}`)
-  return { stage, errno, text: readText(payload.subarray(8)) }
+  return { stage, errno: readErrno(payload, 4, 'FAILED'), text: readText(payload.subarray(8)) }
+}
+
+/** What FAILED says of a connection. */
+export function parseRefusal(payload: Uint8Array, port: number): SandboxError {
+  const stage = readU32(payload, 0)
+  if (stage !== connectStage) throw broken(`FAILED at stage ${stage} for a connection`)
+  const errno = readErrno(payload, 4, 'FAILED')
+  if (errno === refused) return new SandboxError('not-found', `nothing listens on port ${port} in the cell`)
+  if (errno === timedOut) return new SandboxError('busy', `what listens on port ${port} in the cell takes no connection`)
+  return new SandboxError('busy', `port ${port} in the cell could not be connected to: ${readText(payload.subarray(8))} (errno ${errno})`)
+}
+
+/** Why a connection broke off; undefined when it ended in order. */
+export function parseClosed(payload: Uint8Array, port: number): SandboxError | undefined {
+  const errno = readErrno(payload, 0, 'CLOSED')
+  return errno === 0 ? undefined : new SandboxError('conflict', `the connection to port ${port} in the cell broke off (errno ${errno})`)
+}
+
+function readErrno(payload: Uint8Array, at: number, name: 'FAILED' | 'CLOSED'): number {
+  const errno = readU32(payload, at)
+  if (errno > maxErrno) throw broken(`${name} with errno ${errno}`)
+  return errno
 }
 
 export function parseExited(payload: Uint8Array): WardenExit {

@@ -12,8 +12,8 @@ import type { OutputEvent } from '../contract/run.js'
 import { type FlowOptions, InputFlow, OutputCredit } from './credit.js'
 import { encodeFrame, encodeNumberFrame, type Frame, readU32 } from './frames.js'
 import { Latch } from './latch.js'
+import type { Link, Party } from './link.js'
 import { failureOf, parseExited, parseFailed, parsePid, type StartFailure, type WardenExit } from './messages.js'
-import type { Outbox } from './outbox.js'
 import { OutputQueue } from './output-queue.js'
 import { checkSize, encodeSize, type TerminalSize } from './start-payload.js'
 
@@ -39,29 +39,21 @@ export interface WardenProcess {
 
 export type StartResult = { readonly started: true; readonly process: WardenProcess } | ({ readonly started: false } & StartFailure)
 
-/** What a run needs of the connection it belongs to. */
-export interface RunLink {
-  readonly outbox: Outbox
-  /** The run awaits frames: they find their way to it, and the channel keeps the process alive. */
-  attach(run: Run): void
-  detach(run: Run): void
-}
-
 export interface RunOptions {
   readonly id: number
   readonly isFed: boolean
   readonly isGated: boolean
   readonly hasTerminal: boolean
-  readonly link: RunLink
+  readonly link: Link
 }
 
 const streamNames = { 1: 'stdout', 2: 'stderr' } as const
 const maxSignal = 64
 
-export class Run implements WardenProcess {
+export class Run implements WardenProcess, Party {
   readonly id: number
   readonly output: OutputQueue
-  readonly #link: RunLink
+  readonly #link: Link
   readonly #input: InputFlow
   readonly #stdout: OutputCredit
   readonly #stderr: OutputCredit
@@ -159,7 +151,6 @@ export class Run implements WardenProcess {
     this.#settleExit()
   }
 
-  /** Throws SandboxError('broken') when the warden must not send this frame now. */
   receive(frame: Frame): void {
     if (frame.name === 'gone') this.#receiveGone()
     else if (this.#state === 'over') throw this.#outOfTurn(frame, 'after the end of the run')
@@ -170,7 +161,6 @@ export class Run implements WardenProcess {
     else throw this.#outOfTurn(frame, 'after STARTED')
   }
 
-  /** The channel is over, and the link's outbox knows why. */
   fail(failure: SandboxError): void {
     this.#gone?.reject(failure)
     if (this.#state === 'over') return

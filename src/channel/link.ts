@@ -1,0 +1,20 @@
+import type { SandboxError } from '../contract/errors.js'
+import type { Frame } from './frames.js'
+import type { Outbox } from './outbox.js'
+
+/** Whom the warden's frames are for: a run, or a connection. */
+export interface Party {
+  readonly id: number
+  /** Throws SandboxError('broken') when the warden must not send this frame now. */
+  receive(frame: Frame): void
+  /** The channel is over, and the link's outbox knows why. */
+  fail(failure: SandboxError): void
+}
+
+/** What a party needs of the channel that it belongs to. */
+export interface Link {
+  readonly outbox: Outbox
+  /** The party awaits frames: they find their way to it, and the channel keeps the process alive. */
+  attach(party: Party): void
+  detach(party: Party): void
+}
