@@ -9,9 +9,11 @@
 #include "files-operations.h"
 
 static files_operation *const OPERATIONS[] = {
-  [FILES_STAT] = files_stat,       [FILES_READ] = files_read,     [FILES_WRITE] = files_write,   [FILES_LIST] = files_list,
-  [FILES_MKDIR] = files_mkdir,     [FILES_REMOVE] = files_remove, [FILES_SYMLINK] = files_symlink,
-  [FILES_CHMOD] = files_chmod,
+  [FILES_STAT] = files_stat,       [FILES_READ] = files_read,       [FILES_WRITE] = files_write,
+  [FILES_LIST] = files_list,       [FILES_MKDIR] = files_mkdir,     [FILES_MOVE] = files_move,
+  [FILES_COPY] = files_copy,       [FILES_REMOVE] = files_remove,   [FILES_SYMLINK] = files_symlink,
+  [FILES_CHMOD] = files_chmod,     [FILES_WATCH] = files_watch,     [FILES_SEARCH] = files_search,
+  [FILES_PACK] = files_pack,       [FILES_UNPACK] = files_unpack,   [FILES_PROCESSES] = files_processes,
 };
 
 static void serve(struct files *files)
