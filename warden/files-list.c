@@ -1,6 +1,7 @@
 /* LIST: what is in a folder and beneath, in the order of names. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "files-operations.h"
@@ -35,12 +36,24 @@ static bool hash_file(const struct walk_entry *entry, uint8_t digest[FILES_HASH_
   return got == 0;
 }
 
+/* A folder of a layer that shows nothing of the folder beneath it. */
+static bool is_opaque(const struct walk_entry *entry)
+{
+  char mark = 0;
+  int fd = openat(entry->folder, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t got = fgetxattr(fd, "user.overlay.opaque", &mark, 1);
+  close(fd);
+  return got == 1 && mark == 'y';
+}
+
 static void tell(struct listing *listing, const struct walk_entry *entry)
 {
   char target[FILES_PATH_MOST + 1];
   uint8_t digest[FILES_HASH_LENGTH];
   struct told told = { .stat = &entry->stat, .name = entry->path, .name_length = entry->path_length };
   if (S_ISLNK(entry->stat.st_mode) && paths_target(entry->folder, entry->name, target)) told.target = target;
+  if (listing->request->flags & IN_LAYERS && S_ISDIR(entry->stat.st_mode) && is_opaque(entry)) told.target = "opaque";
   if (listing->request->flags & LIST_HASH && S_ISREG(entry->stat.st_mode)) {
     if (hash_file(entry, digest)) told.hash = digest;
     else listing->incomplete = true;
