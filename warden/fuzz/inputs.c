@@ -40,11 +40,20 @@ static void add_string(struct input *input, const char *text)
   add(input, text, strlen(text));
 }
 
+static void add_size(struct input *input, struct chance *chance)
+{
+  uint32_t most = chance_below(chance, 10) ? 4096 : 65535;
+  add_u32(input, 1 + chance_below(chance, most) + ((1 + chance_below(chance, most)) << 16));
+}
+
 static void add_start(struct input *input, struct chance *chance)
 {
   static const char *const groups[] = { "", "run-1", "..", "a/b", ".", "..." };
   static const char *const words[] = { "sh", "-c", "exit 7", "", "a b", "PATH=/usr/bin", "A=", "=x", "/workspace" };
-  add_u32(input, chance_below(chance, 4));
+  /* Mostly those that go together. */
+  static const uint32_t kinds[] = { 0, 1, 2, 3, 5, 7, 9, 11, 25, 27 };
+  uint32_t flags = chance_below(chance, 10) ? kinds[chance_below(chance, 10)] : chance_below(chance, 40);
+  add_u32(input, flags);
   add_u32(input, 1000);
   add_u32(input, 1000);
   add(input, "\0\0\0\0\0\0\0\0", 8);
@@ -54,10 +63,12 @@ static void add_start(struct input *input, struct chance *chance)
   add_string(input, "/workspace");
   for (int list = 0; list < 2; list++) {
     uint32_t count = chance_below(chance, 6) + (list == 0);
+    if (list == 0 && flags & 8 && chance_below(chance, 10)) count = 1;
     add_u32(input, count);
     for (uint32_t i = 0; i < count; i++) add_string(input, list ? words[5 + chance_below(chance, 2)] : words[chance_below(chance, 9)]);
   }
-  add_string(input, groups[chance_below(chance, 6)]);
+  add_string(input, groups[chance_below(chance, 10) ? chance_below(chance, 2) : chance_below(chance, 6)]);
+  if (flags & 4) add_size(input, chance);
 }
 
 static void add_rules(struct input *input, struct chance *chance)
@@ -73,7 +84,7 @@ static void add_rules(struct input *input, struct chance *chance)
 
 static void add_frame(struct input *input, struct chance *chance)
 {
-  static const uint8_t types[] = { FRAME_CONFIGURE, FRAME_RULES, FRAME_START, FRAME_STDIN, FRAME_SIGNAL, FRAME_KILL, FRAME_CREDIT, FRAME_CLOSE, FRAME_RELEASE };
+  static const uint8_t types[] = { FRAME_CONFIGURE, FRAME_RULES, FRAME_START, FRAME_STDIN, FRAME_SIGNAL, FRAME_KILL, FRAME_CREDIT, FRAME_CLOSE, FRAME_RELEASE, FRAME_RESIZE, FRAME_CONNECT };
   struct input payload;
   struct frame frame = { .type = types[chance_below(chance, sizeof types)] };
   payload.length = 0;
@@ -81,6 +92,8 @@ static void add_frame(struct input *input, struct chance *chance)
   if (frame.type == FRAME_RULES) add_rules(&payload, chance);
   if (frame.type == FRAME_STDIN) add(&payload, "some input", chance_below(chance, 11));
   if (frame.type == FRAME_SIGNAL || frame.type == FRAME_CREDIT) add_u32(&payload, 1 + chance_below(chance, 64));
+  if (frame.type == FRAME_RESIZE) add_size(&payload, chance);
+  if (frame.type == FRAME_CONNECT) add(&payload, "\x90\x1f\0", 2 + chance_below(chance, 2));
   if (frame.type == FRAME_CONFIGURE) add(&payload, "\6\0\0\0\0\0\xff\x7f", 8);
   frame.stream = frame.type == FRAME_CREDIT ? 1 + (uint8_t)chance_below(chance, 2) : 0;
   frame.run = frame.type == FRAME_CONFIGURE || frame.type == FRAME_RULES || frame.type == FRAME_CLOSE ? 0 : 1 + chance_below(chance, 4);

@@ -44,6 +44,10 @@ static void try_start(const uint8_t *bytes, size_t length, struct stage *stage)
   }
   CHECK(start.argv[0] && start.cwd && start.uid != UINT32_MAX && start.gid != UINT32_MAX && start.rlimit_count <= START_RLIMITS_MOST);
   CHECK(strlen(start.group) <= START_GROUP_MOST && !strchr(start.group, '/') && strcmp(start.group, ".") && strcmp(start.group, ".."));
+  CHECK(start.stdin_fed || !(start.terminal || start.worker));
+  CHECK(!start.worker || (!start.terminal && !start.argv[1]));
+  CHECK(start.worker || !start.layers);
+  CHECK(start.terminal ? start.rows >= 1 && start.rows <= START_SIDE_MOST && start.columns >= 1 && start.columns <= START_SIDE_MOST : !start.rows && !start.columns);
   size_t text = strlen(start.cwd) + strlen(start.group);
   for (char **each = start.argv; *each; each++) text += strlen(*each);
   for (char **each = start.envp; *each; each++) {
