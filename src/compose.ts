@@ -12,6 +12,7 @@ import { createFakeDriver } from './drivers/fake/driver.js'
 import { Engine, type EngineOptions } from './engine/engine.js'
 import { mergePolicies, noPolicy, parsePolicy, parsePolicyText, shownBy } from './policy/policy-file.js'
 import { signReceipt } from './receipt/index.js'
+import { listenOnLoopback } from './sys/loopback-listener.js'
 import { resolveMounts } from './sys/mount-source.js'
 import { cachePlace } from './sys/places.js'
 import { readPolicyText } from './sys/policy-text.js'
@@ -20,6 +21,7 @@ import { createSeccompCompiler, type SeccompCompiler } from './sys/seccomp.js'
 import { readSeccompSource } from './sys/seccomp-source.js'
 import { createCommandResolver } from './templates/commands.js'
 import { createHostTemplates } from './templates/host.js'
+import { createSnapshotStore } from './templates/snapshots.js'
 
 /** A platform on this machine. Nothing is touched before it is used; whoever creates it disposes of it. */
 export function createPlatform(settings: PlatformSettings = {}): Platform {
@@ -32,7 +34,7 @@ export function createUninspectedPlatform(settings: PlatformSettings = {}): Plat
 }
 
 /** Everything an engine is put together from. */
-export function engineOptions({ drivers, cacheDir, policy, bounds }: PlatformSettings): EngineOptions {
+export function engineOptions({ drivers, cacheDir, snapshotDir, policy, bounds }: PlatformSettings): EngineOptions {
   const templates = cacheDir === undefined ? {} : { cache: join(cacheDir, 'templates') }
   const operator = operatorPolicy(policy)
   return {
@@ -43,6 +45,8 @@ export function engineOptions({ drivers, cacheDir, policy, bounds }: PlatformSet
     filter: filterSource(cacheDir),
     signer: receiptSigner(),
     machine: thisMachine,
+    listen: listenOnLoopback,
+    snapshots: snapshotDir === undefined ? createSnapshotStore() : createSnapshotStore(() => snapshotDir),
     ...(operator && { policy: operator }),
     ...(bounds && { bounds }),
   }

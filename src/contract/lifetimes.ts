@@ -15,12 +15,18 @@ export type SandboxEvent =
   | { readonly type: 'paused' | 'resumed'; readonly at: string; readonly reason: string }
   /** Its lifetime or its idle time is over; `closed` or `paused` follows. */
   | { readonly type: 'expired'; readonly at: string; readonly reason: string }
+  /** A program met a limit. */
   | { readonly type: 'limited'; readonly at: string; readonly reason: string }
+  /** Only to a reader that was too slow: events before this one were dropped. */
+  | { readonly type: 'missed'; readonly at: string; readonly reason: string }
   /** The last one. */
   | { readonly type: 'closed'; readonly at: string; readonly reason: string }
 
 export interface PlatformLife {
-  /** The programs stand still, their clocks too: neither processor nor wall time of a run goes on. */
+  /**
+   * The programs stand still, their clocks too: neither processor nor wall time of a run goes on, nor the sandbox's own lifetime. Nothing can be
+   * started, read or reached until it is resumed. Quiet when it is paused.
+   */
   pause(id: string, options?: PauseOptions): Promise<SandboxInfo>
   /** Quiet when it runs. */
   resume(id: string, options?: CallOptions): Promise<SandboxInfo>

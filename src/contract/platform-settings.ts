@@ -8,6 +8,8 @@ export interface PlatformBounds {
   readonly maxRuns: number
   /** A cell that takes longer to open, or a warden that takes longer to start or kill a program, is given up. */
   readonly answerMs: number
+  /** A sandbox that stays paused for longer is closed. */
+  readonly maxPausedMs: number
 }
 
 export interface PlatformSettings {
@@ -15,6 +17,8 @@ export interface PlatformSettings {
   readonly drivers?: readonly Driver[]
   /** Where what can be built again is kept, instead of the usual place. */
   readonly cacheDir?: string
+  /** Where snapshots are kept, instead of the usual place: a folder that only its owner can write to. */
+  readonly snapshotDir?: string
   /** What no sandbox of this platform may exceed, and what it gets where it says nothing. */
   readonly policy?: PresetName | PolicyInput
   readonly bounds?: Partial<PlatformBounds>

@@ -1,15 +1,19 @@
 import type { Probe } from './driver.js'
+import type { PlatformLife } from './lifetimes.js'
 import type { LimitName, LimitsInput } from './limits.js'
 import type { Clamping } from './policy.js'
+import type { PlatformPorts } from './ports.js'
+import type { PlatformProcesses } from './processes.js'
 import type { Receipt } from './receipt.js'
-import type { Ending, LimitHits, OutputEvent, RunRequest, SignalName } from './run.js'
+import type { Ending, LimitHits, OutputEvent, RunRequest, SignalName, TerminalSize } from './run.js'
+import type { PlatformSnapshots } from './snapshots.js'
 import type { Spec, SpecInput, Tier } from './spec.js'
 
 export interface CallOptions {
   readonly signal?: AbortSignal
 }
 
-export type SandboxState = 'running' | 'closed'
+export type SandboxState = 'running' | 'paused' | 'closed'
 
 export interface SandboxInfo {
   readonly id: string
@@ -18,6 +22,7 @@ export interface SandboxInfo {
   readonly driver: string
   readonly tier: Tier
   readonly createdAt: string
+  /** When it closes, or pauses, unless that is changed; while it is paused, when it closes unless it is resumed. */
   readonly expiresAt: string
   /** Default limits that nothing enforces here, each with the reason. Stated limits are never in this list: they are refused instead. */
   readonly unenforced: readonly { readonly limit: LimitName; readonly why: string }[]
@@ -35,13 +40,18 @@ export interface SandboxFilter {
 export interface PlatformProcess {
   /** The pid seen inside the cell; 0 when the program did not start. */
   readonly pid: number
-  /** Read by one consumer; ends when the program's output has ended. Not reading it holds the program back. */
+  /**
+   * Ends when the program's output has ended. Of a run it is read by one consumer, and not reading it holds the program back. Of a process that is kept
+   * each iteration is a reader of its own, which begins where this view does; not reading holds nothing back, and what is missed is told as `dropped`.
+   */
   readonly output: AsyncIterable<OutputEvent>
   /** Resolves when the bytes are accepted; a program that closed its stdin swallows them quietly. */
   write(bytes: Uint8Array): Promise<void>
   endInput(): Promise<void>
   /** To the program's process group; quiet when it has ended. */
   signal(name: SignalName): Promise<void>
+  /** Of its terminal; 'conflict' when it has none, quiet when it has ended. */
+  resize(size: TerminalSize): Promise<void>
   /** With all its descendants; resolves when none is left. */
   kill(reason?: string): Promise<void>
   /** Settles when the program has ended and its output is read to the end (or dropped). Rejects only when the sandbox fails. */
@@ -65,6 +75,10 @@ export interface SandboxUsage {
 
 /** What every door talks to. The engine is one; a client over HTTP will be another. */
 export interface Platform extends AsyncDisposable {
+  readonly snapshots: PlatformSnapshots
+  readonly life: PlatformLife
+  readonly ports: PlatformPorts
+  readonly processes: PlatformProcesses
   create(spec: SpecInput, options?: CallOptions): Promise<SandboxInfo>
   info(id: string, options?: CallOptions): Promise<SandboxInfo>
   list(filter?: SandboxFilter, options?: CallOptions): AsyncIterable<SandboxInfo>

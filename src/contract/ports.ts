@@ -7,7 +7,33 @@ export interface ForwardOptions extends CallOptions {
   readonly waitFor?: number | string
 }
 
-/** A listener on the host's loopback that leads to a port of the cell's loopback. */
+/** One connection to the host's loopback, as far as carrying it on needs it. */
+export interface LoopbackConnection {
+  /** Ends when the other side has ended its direction; throws when it broke off. Read by one. */
+  readonly input: AsyncIterable<Uint8Array>
+  /** Resolves when there is room for more; rejects when the other side is gone. */
+  write(bytes: Uint8Array): Promise<void>
+  /** This direction only. */
+  end(): Promise<void>
+  /** Both at once; the other side is told that it broke off. */
+  destroy(): void
+  readonly closed: Promise<void>
+}
+
+export interface LoopbackListener {
+  readonly port: number
+  /** With all its connections. */
+  close(): Promise<void>
+}
+
+export interface LoopbackOrder {
+  /** A free one when not given. */
+  readonly port: number | undefined
+  readonly mostConnections: number
+  onConnection(connection: LoopbackConnection): void
+}
+
+/** A listener on the host's loopback that leads to a port of the cell's loopback. While it is open it keeps its process alive. */
 export interface Forward extends AsyncDisposable {
   readonly host: '127.0.0.1'
   readonly port: number

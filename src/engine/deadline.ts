@@ -1,25 +1,59 @@
 /** Node's timers take no longer delay: a longer one would fire at once. */
 const longestTimerMs = 2 ** 31 - 1
 
-/** Calls back once, after a time on the monotonic clock. Never keeps the process alive. */
-export class Deadline {
+/** What a deadline goes by. One that can stand still tells those that joined it when it stops and goes on. */
+export interface Clock {
+  now(): number
+  readonly isStopped: boolean
+  join(waiting: Waiting): void
+  leave(waiting: Waiting): void
+}
+
+export interface Waiting {
+  hold(): void
+  goOn(): void
+}
+
+/** The monotonic clock, which never stops. */
+const wallClock: Clock = { now: () => performance.now(), isStopped: false, join: () => undefined, leave: () => undefined }
+
+/** Calls back once, after a time on its clock. Never keeps the process alive. */
+export class Deadline implements Waiting {
   readonly #at: number
   readonly #onReached: () => void
+  readonly #clock: Clock
   #timer: NodeJS.Timeout | undefined
 
-  constructor(afterMs: number, onReached: () => void) {
-    this.#at = performance.now() + afterMs
+  constructor(afterMs: number, onReached: () => void, clock: Clock = wallClock) {
+    this.#clock = clock
+    this.#at = clock.now() + afterMs
     this.#onReached = onReached
-    this.#wait()
+    clock.join(this)
+    if (!clock.isStopped) this.goOn()
+  }
+
+  /** How long it still takes. */
+  get restMs(): number {
+    return this.#at - this.#clock.now()
   }
 
   cancel(): void {
     clearTimeout(this.#timer)
+    this.#clock.leave(this)
   }
 
-  #wait(): void {
-    const restMs = this.#at - performance.now()
-    this.#timer = setTimeout(() => (restMs > longestTimerMs ? this.#wait() : this.#onReached()), Math.min(restMs, longestTimerMs))
+  hold(): void {
+    clearTimeout(this.#timer)
+  }
+
+  goOn(): void {
+    const { restMs } = this
+    this.#timer = setTimeout(() => (restMs > longestTimerMs ? this.goOn() : this.#reach()), Math.min(restMs, longestTimerMs))
     this.#timer.unref()
+  }
+
+  #reach(): void {
+    this.#clock.leave(this)
+    this.#onReached()
   }
 }

@@ -8,27 +8,35 @@ import type { PlatformBounds } from '../contract/platform-settings.js'
 import type { Policy } from '../contract/policy.js'
 import type { Receipt, UnsignedReceipt } from '../contract/receipt.js'
 import type { RunRequest } from '../contract/run.js'
+import type { SnapshotStore, StoredSnapshot } from '../contract/snapshot-store.js'
 import type { SpecInput } from '../contract/spec.js'
-import { planSandbox } from '../policy/apply.js'
+import { type PlannedSandbox, planSandbox } from '../policy/apply.js'
 import { matchesFilter, parseFilter, parseId } from '../policy/spec.js'
 import { Creation } from './creation.js'
 import { Deadline } from './deadline.js'
 import { Filters, type FilterSource } from './filters.js'
+import { LifeFacet } from './life-facet.js'
 import { LiveSandbox, type SandboxMaking } from './live-sandbox.js'
 import { makeCell, type Makers, prepareCell, type Tools } from './making.js'
+import { PortsFacet } from './ports-facet.js'
 import { Probes } from './probes.js'
+import { ProcessesFacet } from './processes-facet.js'
+import { SnapshotsFacet } from './snapshots-facet.js'
 
 export interface EngineOptions extends Makers {
   /** The compiled seccomp filter for guests; asked for when a driver that filters opens a cell. */
   readonly filter: FilterSource
   readonly signer: { sign(unsigned: UnsignedReceipt): Promise<Receipt> }
   readonly machine: SandboxMaking['machine']
+  readonly listen: SandboxMaking['listen']
+  /** Where snapshots are kept. */
+  readonly snapshots: SnapshotStore
   /** The operator's, which holds whatever a spec brings. */
   readonly policy?: Policy
   readonly bounds?: Partial<PlatformBounds>
 }
 
-const defaultBounds: PlatformBounds = { maxSandboxes: 1000, maxRuns: 256, answerMs: 20_000 }
+const defaultBounds: PlatformBounds = { maxSandboxes: 1000, maxRuns: 256, answerMs: 20_000, maxPausedMs: 24 * 3_600_000 }
 
 const idAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 const idLength = 20
@@ -36,6 +44,10 @@ const mostRemembered = 1000
 
 /** The platform on this machine: owns every sandbox it creates until nothing of it is left. */
 export class Engine implements Platform {
+  readonly processes = new ProcessesFacet((id) => this.#find(id))
+  readonly life = new LifeFacet((id) => this.#find(id))
+  readonly snapshots: SnapshotsFacet
+  readonly ports = new PortsFacet((id) => this.#find(id))
   readonly #options: EngineOptions
   readonly #bounds: PlatformBounds
   readonly #probes = new Probes()
@@ -49,17 +61,31 @@ export class Engine implements Platform {
   constructor(options: EngineOptions) {
     this.#options = options
     this.#bounds = { ...defaultBounds, ...options.bounds }
+    this.snapshots = new SnapshotsFacet({
+      store: options.snapshots,
+      find: async (id) => (await this.#find(id)).layered,
+      create: (planned, origin, signal) => this.#create(planned, origin, signal),
+      close: (id) => this.close(id),
+    })
     this.#tools = { makers: options, filters: new Filters(options.filter), probes: this.#probes }
   }
 
   async create(input: SpecInput, options: CallOptions = {}): Promise<SandboxInfo> {
     const { signal } = checkCallOptions(options)
     signal?.throwIfAborted()
+    const plan = (spec: SpecInput): PlannedSandbox => planSandbox(spec, this.#options.policy)
+    // Without one nothing is waited for, so that whoever closes everything right after this call calls off this sandbox too.
+    const sought = this.snapshots.originOf(input)
+    if (!sought) return this.#create(plan(input), undefined, signal)
+    const origin = await sought
+    return this.#create(this.snapshots.plan(input, origin, plan), origin, signal)
+  }
+
+  async #create(planned: PlannedSandbox, origin: StoredSnapshot | undefined, signal: AbortSignal | undefined): Promise<SandboxInfo> {
     if (this.#isDisposed) throw new SandboxError('closed', 'this platform was closed')
-    const planned = planSandbox(input, this.#options.policy)
     const count = this.#creations.size + this.#sandboxes.size
     if (count >= this.#bounds.maxSandboxes) throw new SandboxError('busy', `there are ${count} sandboxes; no more are allowed at once`)
-    const creation = new Creation(planned, signal)
+    const creation = new Creation({ planned, origin }, signal)
     this.#creations.add(creation)
     try {
       return (await this.#make(creation)).info
@@ -163,14 +189,28 @@ export class Engine implements Platform {
       origins,
       bounds: this.#bounds,
       machine: this.#options.machine,
+      listen: this.#options.listen,
       onGone: (why) => this.#forget(id, why),
     })
+    if (creation.origin) await this.#restore(sandbox, creation.origin, signal)
     this.#sandboxes.set(id, sandbox)
     if (signal.aborted) {
       await sandbox.close()
       throw signal.reason
     }
     return sandbox
+  }
+
+  /** Nobody has seen it before its files are there. */
+  async #restore(sandbox: LiveSandbox, origin: StoredSnapshot, signal: AbortSignal): Promise<void> {
+    try {
+      await this.snapshots.restore(sandbox.layered, origin, signal)
+      if (sandbox.over) throw await sandbox.over
+    } catch (error) {
+      await sandbox.close()
+      signal.throwIfAborted()
+      throw error
+    }
   }
 
   async #withPatience<T>(creation: Creation, opening: Promise<T>): Promise<T> {

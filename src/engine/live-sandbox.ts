@@ -10,11 +10,17 @@ import { planRun } from '../policy/run.js'
 import { changeLimits } from '../policy/spec.js'
 import { buildReceipt, type ProgramLook, type ReceiptFacts } from '../receipt/index.js'
 import { Deadline } from './deadline.js'
+import { eventsOf } from './events-of-run.js'
 import type { Inspector } from './inspector.js'
 import { Ledger } from './ledger.js'
 import { Leftovers } from './leftovers.js'
+import { Lifetime } from './lifetime.js'
 import { brokenCell, type OpenCell } from './open-cell.js'
+import { ProcessTable } from './process-table.js'
+import { isListening } from './ports-listening.js'
+import { type PortsOrder, SandboxPorts } from './ports.js'
 import { startProgram } from './program-starter.js'
+import { type LayeredSandbox, unreachable } from './snapshots-access.js'
 
 export interface SandboxMaking {
   readonly info: SandboxInfo
@@ -27,8 +33,9 @@ export interface SandboxMaking {
   readonly policy: Policy
   /** Who stated what when it was created. */
   readonly origins: Origins
-  readonly bounds: { readonly maxRuns: number; readonly answerMs: number }
+  readonly bounds: { readonly maxRuns: number; readonly answerMs: number; readonly maxPausedMs: number }
   readonly machine: ReceiptFacts['machine'] & { readonly processors: number }
+  readonly listen: PortsOrder['listen']
   /** Called once, when nothing of the sandbox is left. */
   onGone(why: SandboxError): void
 }
@@ -36,12 +43,20 @@ export interface SandboxMaking {
 /** One sandbox from the moment its warden answered until nothing of it is left. */
 export class LiveSandbox {
   readonly #making: SandboxMaking
-  readonly #expiry: Deadline
+  /** How long it lives, whether it stands still, and what is told of it. */
+  readonly life: Lifetime
+  /** What of it can be reached from its host. */
+  readonly ports: SandboxPorts
   readonly #ledger = new Ledger()
   readonly #leftovers = new Leftovers()
+  readonly processes = new ProcessTable({
+    rows: () => Promise.reject(new SandboxError('unsupported', 'not yet')),
+    activity: { touch: () => this.life.activity.touch(), hold: () => this.life.activity.hold() },
+  })
   #info: SandboxInfo
   #origins: Origins
   #openRuns = 0
+  readonly #starting = new Set<Promise<unknown>>()
   /** Changes of limits follow each other: each starts from what the one before left. */
   #changing: Promise<unknown> = Promise.resolve()
   /** Why it is over, once it is: closed, expired, broken or not as demanded. */
@@ -52,12 +67,38 @@ export class LiveSandbox {
     this.#making = making
     this.#info = making.info
     this.#origins = making.origins
-    this.#expiry = new Deadline(making.info.spec.lifetimeMs, () => this.#expire())
+    const { info, policy, open, probe, bounds } = making
+    const { pause } = probe.features
+    this.life = new Lifetime({
+      info,
+      policy,
+      cell: open.cell,
+      cannotPause: pause.available ? undefined : pause.why,
+      maxPausedMs: bounds.maxPausedMs,
+      settled: () => Promise.allSettled(this.#starting),
+      end: (why) => this.#expire(why),
+    })
+    this.ports = new SandboxPorts({
+      id: info.id,
+      listen: making.listen,
+      connect: (port) => open.warden.connect(port),
+      listens: (port) => isListening(open.warden, port),
+      checkOpen: () => this.#checkOpen(),
+      onTraffic: () => this.life.activity.touch(),
+    })
     void making.open.warden.ended.then((error) => this.failure(error ?? new Error('the channel was closed')))
   }
 
   get info(): SandboxInfo {
-    return this.#info
+    return { ...this.#info, ...this.life.info }
+  }
+
+  /** As snapshots see it. */
+  get layered(): LayeredSandbox {
+    const { info } = this
+    const { open, policy } = this.#making
+    const planned = { spec: info.spec, clamped: info.clamped, origins: this.#origins, policy }
+    return { info, planned, cell: open.cell, access: () => unreachable }
   }
 
   /** Why nothing can be started in it any more; undefined while it runs. */
@@ -90,13 +131,20 @@ export class LiveSandbox {
       throw new SandboxError('busy', `sandbox ${this.info.id} has ${this.#openRuns} programs running; no more are allowed at once`)
     }
     this.#openRuns += 1
+    const finished = this.life.activity.hold()
+    const starting = this.processes.start(plan, () => startProgram({ plan, user, signal }, this.#surroundings()))
+    this.#starting.add(starting)
     try {
-      const program = await startProgram({ plan, user, signal }, this.#surroundings())
-      void program.ended.catch(() => undefined).then(() => this.#release())
+      const program = await starting
+      // A run in progress is of use to someone; a process that is kept only while it works.
+      if (plan.kept) finished()
+      void program.ended.catch(() => undefined).then(() => this.#release(finished))
       return program
     } catch (error) {
-      this.#release()
+      this.#release(finished)
       throw error
+    } finally {
+      this.#starting.delete(starting)
     }
   }
 
@@ -108,13 +156,13 @@ export class LiveSandbox {
   }
 
   async usage(): Promise<SandboxUsage> {
-    return this.#ledger.usage(await this.#asked(() => this.#making.open.cell.usage()))
+    return this.#ledger.usage(await this.asked(() => this.#making.open.cell.usage()))
   }
 
   /** What holds, looked at now. */
   async receipt(): Promise<UnsignedReceipt> {
     const { inspector, machine, probe, policy } = this.#making
-    return this.#asked(async () => {
+    return this.asked(async () => {
       const cell = (await inspector?.inspectCell()) ?? { expectations: [], postures: [] }
       const found = (await inspector?.inspectEverything()) ?? { inspected: { processes: 0, threads: 0, complete: false }, living: [] }
       const usage = await this.usage()
@@ -125,8 +173,9 @@ export class LiveSandbox {
     })
   }
 
-  #release(): void {
+  #release(finished: () => void): void {
     this.#openRuns -= 1
+    finished()
   }
 
   #surroundings(): Parameters<typeof startProgram>[1] {
@@ -142,6 +191,9 @@ export class LiveSandbox {
       processors: machine.processors,
       limits: () => this.info.spec.limits,
       checkOpen: () => this.#checkOpen(),
+      clock: this.life.clock,
+      checkMoving: () => this.life.checkMoving(),
+      onEnded: (ended) => eventsOf(ended).forEach((event) => this.life.events.tell(event)),
       condemn: (error) => this.#condemn(error),
       failure: (cause) => this.failure(cause),
       watchAnswer: (act) => this.#watchAnswer(act),
@@ -158,7 +210,7 @@ export class LiveSandbox {
     const { limits } = changeLimits(spec.limits, allowed)
     const lacking = lackingLimits({ ...limits, stated: asked.changed }, probe)
     if (lacking.length > 0) throw new SandboxError('unsupported', lacking.join('; '), { hint: 'glovebox doctor' })
-    await this.#asked(async () => {
+    await this.asked(async () => {
       await open.cell.limit(limits)
       const others = this.#info.clamped.filter(({ field }) => !asked.changed.some((name) => field === `limits.${name}`))
       this.#info = { ...this.#info, spec: { ...spec, limits }, clamped: [...others, ...clamped] }
@@ -169,7 +221,7 @@ export class LiveSandbox {
   }
 
   /** An answer of the cell's: what is not as demanded ends the sandbox, and one that is over says why. */
-  async #asked<T>(ask: () => Promise<T>): Promise<T> {
+  async asked<T>(ask: () => Promise<T>): Promise<T> {
     try {
       return await ask()
     } catch (error) {
@@ -180,6 +232,7 @@ export class LiveSandbox {
 
   async #checkOpen(): Promise<void> {
     if (this.#over) throw await this.#over
+    this.life.checkMoving()
   }
 
   #condemn(error: SandboxError): Promise<SandboxError> {
@@ -190,7 +243,7 @@ export class LiveSandbox {
   /** A warden that does not answer obeys no more: the whole cell ends, which needs no answer. */
   #watchAnswer(act: string): Deadline {
     const { answerMs } = this.#making.bounds
-    return new Deadline(answerMs, () => void this.failure(new Error(`the warden did not ${act} within ${answerMs} ms`)))
+    return new Deadline(answerMs, () => void this.failure(new Error(`the warden did not ${act} within ${answerMs} ms`)), this.life.clock)
   }
 
   #findUser(name: UserName): GuestUser {
@@ -200,10 +253,9 @@ export class LiveSandbox {
     throw new SandboxError('unsupported', userRefusal(name, told.available ? 'this cell has no such user' : told.why), { hint: 'glovebox doctor' })
   }
 
-  #expire(): void {
+  #expire(why: SandboxError): void {
     if (this.#over) return
-    const { id, expiresAt } = this.info
-    this.#over = Promise.resolve(new SandboxError('expired', `sandbox ${id} expired at ${expiresAt}`))
+    this.#over = Promise.resolve(why)
     this.#shut().catch(() => undefined)
   }
 
@@ -226,11 +278,15 @@ export class LiveSandbox {
 
   async #clear(): Promise<void> {
     const { open } = this.#making
-    this.#expiry.cancel()
+    this.life.finish()
+    await this.ports.close()
     this.#leftovers.end()
     open.warden.close()
     await open.cell.close()
-    void this.#over?.then((why) => this.#making.onGone(why))
+    void this.#over?.then((why) => {
+      this.life.events.tell({ type: 'closed', reason: why.message })
+      this.#making.onGone(why)
+    })
   }
 }
 

@@ -2,11 +2,11 @@ import type { StartRequest, StartResult } from '../channel/index.js'
 import type { CellRun, GuestUser, Probe, TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
-import type { PlatformProcess } from '../contract/platform.js'
 import type { Ending, LimitHits } from '../contract/run.js'
 import { lackingLimits } from '../policy/choose.js'
 import type { RunPlan } from '../policy/run.js'
 import { hashOf } from '../receipt/index.js'
+import type { EndedProgram } from './events-of-run.js'
 import type { Inspector } from './inspector.js'
 import type { Ledger, LedgerEntry } from './ledger.js'
 import type { OpenCell } from './open-cell.js'
@@ -19,7 +19,7 @@ import { UnstartedProgram } from './unstarted-program.js'
 import { hitsOf } from './usage.js'
 
 /** What programs are started with, and in. */
-export interface ProgramSurroundings extends Pick<RunSurroundings, 'failure' | 'watchAnswer' | 'leftovers'> {
+export interface ProgramSurroundings extends Pick<RunSurroundings, 'failure' | 'watchAnswer' | 'leftovers' | 'clock' | 'checkMoving'> {
   readonly open: OpenCell
   readonly root: TemplateRoot
   readonly probe: Probe
@@ -34,6 +34,8 @@ export interface ProgramSurroundings extends Pick<RunSurroundings, 'failure' | '
   limits(): Limits
   /** Rejects when the sandbox is over. */
   checkOpen(): Promise<void>
+  /** A program that ran has ended. */
+  onEnded(ended: EndedProgram): void
   /** What is not as demanded ends the sandbox. */
   readonly condemn: (error: SandboxError) => Promise<SandboxError>
 }
@@ -45,7 +47,7 @@ export interface ProgramOrder {
 }
 
 /** Starts one program; it does not run before what the kernel says of it is as demanded. */
-export async function startProgram(order: ProgramOrder, surroundings: ProgramSurroundings): Promise<PlatformProcess> {
+export async function startProgram(order: ProgramOrder, surroundings: ProgramSurroundings): Promise<RunningProgram | UnstartedProgram> {
   const { plan, user } = order
   const { open, root, probe } = surroundings
   refuseUnheld(plan, probe)
@@ -89,16 +91,16 @@ interface Launch extends ProgramOrder {
   readonly entry: LedgerEntry
 }
 
-async function launch({ plan, user, signal, run, request, entry }: Launch, surroundings: ProgramSurroundings): Promise<PlatformProcess> {
+async function launch({ plan, user, signal, run, request, entry }: Launch, surroundings: ProgramSurroundings): Promise<RunningProgram | UnstartedProgram> {
   const { ledger, probe } = surroundings
-  const startedAt = performance.now()
-  const { answerMs, watchAnswer, leftovers } = surroundings
-  const patience = new StartPatience({ timeMs: plan.timeMs, answerMs, signal, watchAnswer })
+  const { answerMs, watchAnswer, leftovers, clock, checkMoving } = surroundings
+  const startedAt = clock.now()
+  const patience = new StartPatience({ timeMs: plan.timeMs, answerMs, signal, clock, watchAnswer })
   const result = await startAtGate({ user, request, entry, giveUp: patience.giveUp }, surroundings).finally(() => patience.end())
   const { stop } = patience
   if (!result.started) {
     if (result.exit) signal?.throwIfAborted()
-    const program = new UnstartedProgram({ ...unstarted({ plan, run, request, result, stop }, surroundings), wallMs: performance.now() - startedAt })
+    const program = new UnstartedProgram({ ...unstarted({ plan, run, request, result, stop }, surroundings), wallMs: clock.now() - startedAt })
     ledger.finish(entry, await program.ended)
     run.close().catch(() => undefined)
     return program
@@ -111,15 +113,19 @@ async function launch({ plan, user, signal, run, request, entry }: Launch, surro
     program: result.process,
     plan,
     run,
-    surroundings: { processors, memoryBytes, failure, watchAnswer, leftovers },
+    surroundings: { processors, memoryBytes, failure, watchAnswer, leftovers, clock, checkMoving },
     startedAt,
     signal,
     stop,
-    onEnded: (ending) => ledger.finish(entry, ending),
+    onEnded: (ending) => {
+      ledger.finish(entry, ending)
+      surroundings.onEnded({ pid: result.process.pid, tag: plan.kept?.tag, ending })
+    },
   })
-  entry.soFar = () => ({ wallMs: performance.now() - startedAt, outputBytes: program.output.printedBytes })
+  entry.soFar = () => ({ wallMs: clock.now() - startedAt, outputBytes: program.output.printedBytes })
   // Aborted while it started: it is over before anyone gets it.
   if (signal?.aborted) await program.ended
+  if (plan.kept) program.outliveCall()
   return program
 }
 

@@ -2,10 +2,10 @@ import type { WardenExit, WardenProcess } from '../channel/index.js'
 import type { CellRun, RunCounts } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { PlatformProcess } from '../contract/platform.js'
-import type { Ending, SignalName } from '../contract/run.js'
-import { printable } from '../policy/refusal.js'
+import { type Ending, type SignalName, type TerminalSize, terminalSizeSchema } from '../contract/run.js'
+import { parseObject, printable } from '../policy/refusal.js'
 import type { RunPlan } from '../policy/run.js'
-import { Deadline } from './deadline.js'
+import { type Clock, Deadline } from './deadline.js'
 import type { Leftovers } from './leftovers.js'
 import { MeteredOutput } from './metered-output.js'
 import { outcomeOf, type Stop } from './outcome.js'
@@ -23,6 +23,10 @@ export interface RunSurroundings {
   failure(cause: unknown): Promise<unknown>
   /** Until it is cancelled, the warden has a time to answer in. */
   watchAnswer(act: string): Deadline
+  /** What the run's wall time goes by. */
+  readonly clock: Clock
+  /** Throws SandboxError('conflict') while the sandbox stands still. */
+  checkMoving(): void
   /** Holds what the run leaves behind to its processor time. */
   readonly leftovers: Leftovers
 }
@@ -95,8 +99,28 @@ export class RunningProgram implements PlatformProcess {
     return Promise.resolve()
   }
 
+  // eslint-disable-next-line @typescript-eslint/require-await -- what is wrong rejects
+  async resize(size: TerminalSize): Promise<void> {
+    const { plan, program } = this.#start
+    const parsed = parseObject(terminalSizeSchema, size, { what: 'size', objects: [] })
+    if (!plan.terminal) throw new SandboxError('conflict', `process ${this.pid} has no terminal`)
+    program.resize(parsed)
+  }
+
   async kill(reason = 'killed by its owner'): Promise<void> {
+    // What stands still may end only when it goes on, which nobody should wait for.
+    this.#start.surroundings.checkMoving()
     await this.#stopWith({ kind: 'killed', reason })
+  }
+
+  /** Of the run as a whole so far; undefined where nothing counts it. */
+  countedCpuMs(): number | undefined {
+    return this.#counts().cpuMs
+  }
+
+  /** It is kept from now on: the signal that its start was called with is for its start. */
+  outliveCall(): void {
+    this.#start.signal?.removeEventListener('abort', this.#onAbort)
   }
 
   /** A write that does not fit the state of its input is the caller's fault; any other is the end of the channel. */
@@ -112,10 +136,11 @@ export class RunningProgram implements PlatformProcess {
   #setDeadlines(): { cancel(): void }[] {
     const { plan, surroundings, startedAt } = this.#start
     const { timeMs } = plan
+    const { clock } = surroundings
     const { cpuTimeMs } = plan.limits
     const stop = (by: 'wall' | 'cpu', limitMs: number) => () => void this.#stopWith({ kind: 'timed-out', by, limitMs })
     return [
-      ...(timeMs === undefined ? [] : [new Deadline(timeMs - (performance.now() - startedAt), stop('wall', timeMs))]),
+      ...(timeMs === undefined ? [] : [new Deadline(timeMs - (clock.now() - startedAt), stop('wall', timeMs), clock)]),
       ...(cpuTimeMs === undefined
         ? []
         : [
@@ -172,7 +197,7 @@ export class RunningProgram implements PlatformProcess {
   async #finish(): Promise<Ending> {
     try {
       const exit = await this.#start.program.exited
-      const wallMs = performance.now() - this.#start.startedAt
+      const wallMs = this.#start.surroundings.clock.now() - this.#start.startedAt
       // The last bytes may have gone beyond the limit and begun a kill.
       await this.output.idle
       await this.#killing

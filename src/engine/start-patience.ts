@@ -1,4 +1,4 @@
-import { Deadline } from './deadline.js'
+import { type Clock, Deadline } from './deadline.js'
 import type { Stop } from './outcome.js'
 
 export interface StartPatienceOptions {
@@ -7,6 +7,7 @@ export interface StartPatienceOptions {
   /** No start takes longer, whatever the run's time. */
   readonly answerMs: number
   readonly signal: AbortSignal | undefined
+  readonly clock: Clock
   /** Until it is cancelled, the warden has a time to answer in. */
   watchAnswer(act: string): Deadline
 }
@@ -24,11 +25,11 @@ export class StartPatience {
   #stop: Stop | undefined
 
   constructor(options: StartPatienceOptions) {
-    const { timeMs, answerMs, signal } = options
+    const { timeMs, answerMs, signal, clock } = options
     this.#options = options
     this.#deadlines = [
-      ...(timeMs === undefined ? [] : [new Deadline(timeMs, () => this.#giveUp({ kind: 'timed-out', by: 'wall', limitMs: timeMs }))]),
-      new Deadline(answerMs, () => this.#giveUp({ kind: 'killed', reason: `it did not start within ${answerMs} ms` })),
+      ...(timeMs === undefined ? [] : [new Deadline(timeMs, () => this.#giveUp({ kind: 'timed-out', by: 'wall', limitMs: timeMs }), clock)]),
+      new Deadline(answerMs, () => this.#giveUp({ kind: 'killed', reason: `it did not start within ${answerMs} ms` }), clock),
     ]
     signal?.addEventListener('abort', this.#onAbort, { once: true })
     if (signal?.aborted) this.#onAbort()

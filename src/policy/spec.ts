@@ -13,10 +13,10 @@ const limitNames = Object.keys(limitsSchema.shape) as LimitName[]
 
 /** What a user asked for, checked field by field and completed. Throws SandboxError('invalid') naming the field. */
 export function parseSpec(input: unknown): Spec {
-  const { limits, lifetime, ...rest } = parseObject(specSchema, input, { what: 'spec', objects: ['limits', 'env', 'metadata'] })
+  const { limits, lifetime, idle, ...rest } = parseObject(specSchema, input, { what: 'spec', objects: ['limits', 'env', 'metadata'] })
   checkEnv(rest.env)
   checkMountTargets(rest.mounts)
-  return { ...rest, limits: completeLimits(limits), lifetimeMs: lifetime }
+  return { ...rest, limits: completeLimits(limits), lifetimeMs: lifetime, idleMs: idle }
 }
 
 /** Every limit with a value; those without one of their own take the default and are not in `stated`. */

@@ -19,6 +19,8 @@ import type {
 import type { Limits } from '../../src/contract/limits.js'
 import type { Expectation, Posture } from '../../src/contract/posture.js'
 import { Engine, type EngineOptions } from '../../src/engine/engine.js'
+import { Standstill } from '../../src/drivers/fake/standstill.js'
+import { processorTimeBelow } from '../../src/sys/processor-time.js'
 import { engineParts } from './engine-parts.js'
 import { nativeProgram } from '../../src/sys/native.js'
 import { joinStdio } from '../../src/sys/stdio-channel.js'
@@ -44,7 +46,7 @@ export const plainProbe: Probe = {
     readRate: loose,
     writeRate: loose,
   },
-  features: { commands: absent, 'mounts-ro': absent, 'mounts-overlay': absent, 'mounts-rw': absent, 'root-overlay': absent },
+  features: { commands: absent, 'mounts-ro': absent, 'mounts-overlay': absent, 'mounts-rw': absent, 'root-overlay': absent, pause: { available: true } },
   users: { user: { available: true }, root: { available: false, why: 'there is one id here' } },
   filtersSyscalls: false,
   isolates: false,
@@ -72,6 +74,8 @@ export class PlainDriver implements Driver {
   posture: (subject: PostureSubject) => Promise<readonly Posture[]> = () => Promise.resolve([])
   limit: (limits: Limits) => Promise<void> = () => Promise.resolve()
   closeFailures = 0
+  /** Awaited before a cell stands still. */
+  pause: () => Promise<unknown> = () => Promise.resolve()
   argv: () => readonly [string, ...string[]] = () => [nativeProgram('warden'), '--subreaper']
 
   probe(): Promise<Probe> {
@@ -113,6 +117,7 @@ export class PlainCell implements Cell {
   readonly #driver: PlainDriver
   readonly #exited: Promise<unknown>
   #said = ''
+  readonly #standstill: Standstill
   readonly spec: CellSpec
   readonly expects: readonly Expectation[]
   /** What each run was begun with, and the limits the cell was given later. */
@@ -126,6 +131,7 @@ export class PlainCell implements Cell {
     this.spec = spec
     this.expects = driver.expects
     this.child = child
+    this.#standstill = new Standstill(child.pid as number)
     this.workdir = folder
     this.channel = joinStdio(child)
     this.#exited = once(child, 'close')
@@ -167,6 +173,20 @@ export class PlainCell implements Cell {
 
   posture(subject: PostureSubject): Promise<readonly Posture[]> {
     return this.#driver.posture(subject)
+  }
+
+  worked(): number | undefined {
+    return processorTimeBelow(this.child.pid as number)
+  }
+
+  async pause(): Promise<void> {
+    await this.#driver.pause()
+    await this.#standstill.begin()
+  }
+
+  resume(): Promise<void> {
+    this.#standstill.end()
+    return Promise.resolve()
   }
 
   async close(): Promise<void> {

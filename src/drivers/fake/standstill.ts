@@ -35,7 +35,13 @@ export class Standstill {
   /** All that the keepers keep, and that is not stopped or dead. */
   #moving(): number[] {
     const keepers = new Set(childrenOf(this.#warden))
-    return descendantsOf(this.#warden).filter((pid) => !keepers.has(pid) && !'TtZX'.includes(stateOf(pid)))
+    return descendantsOf(this.#warden).filter((pid) => !keepers.has(pid) && !this.#isStill(pid))
+  }
+
+  /** What waits in the kernel, such as for a child of vfork(2) that was stopped itself, stops before it does anything else. */
+  #isStill(pid: number): boolean {
+    const state = stateOf(pid)
+    return 'TtZX'.includes(state) || (state === 'D' && this.#stopped.has(pid))
   }
 }
 

@@ -1,0 +1,188 @@
+/**
+ * How long a sandbox lives, and whether it runs or stands still.
+ *
+ * Its lifetime is counted while it runs. Paused, it keeps what is left of it, and another time begins to count: nothing stays paused for ever. One
+ * act follows another: a pause that is asked for while a resume is under way waits for it.
+ */
+import type { Cell } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import type { SandboxInfo } from '../contract/platform.js'
+import type { Policy } from '../contract/policy.js'
+import { durationInUnits } from '../contract/quantities.js'
+import { holdLifetime, parseLifetime } from '../policy/lifetime.js'
+import { Deadline } from './deadline.js'
+import { SandboxEvents } from './events.js'
+import { Activity, IdleWatch } from './idle.js'
+import { LifetimeClock } from './lifetime-clock.js'
+
+export interface LifetimeOrder {
+  readonly info: SandboxInfo
+  readonly policy: Policy
+  readonly cell: Pick<Cell, 'pause' | 'resume' | 'worked'>
+  /** Why it cannot stand still; undefined when it can. */
+  readonly cannotPause: string | undefined
+  readonly maxPausedMs: number
+  /** Settles when nothing is half started. */
+  readonly settled: () => Promise<unknown>
+  /** Its time is over, and with it the sandbox. */
+  end(why: SandboxError): void
+}
+
+export class Lifetime {
+  /** What is in it goes by this. */
+  readonly clock = new LifetimeClock()
+  readonly activity = new Activity()
+  readonly events = new SandboxEvents()
+  readonly #order: LifetimeOrder
+  readonly #bornAt: number
+  readonly #idle: IdleWatch | undefined
+  #deadline: Deadline
+  #expiresAt: string
+  /** What is left of its lifetime while it is paused; undefined while it runs. */
+  #leftMs: number | undefined
+  /** From the moment that it is to stand still: what begins now would be caught half-way. */
+  #isStill = false
+  #isUsedUp = false
+  #isOver = false
+  #acting: Promise<unknown> = Promise.resolve()
+
+  constructor(order: LifetimeOrder) {
+    const { spec, expiresAt } = order.info
+    this.#order = order
+    this.#bornAt = this.clock.now()
+    this.#expiresAt = expiresAt
+    this.#deadline = new Deadline(spec.lifetimeMs, () => this.#useUp())
+    if (spec.idleMs !== undefined) this.#idle = this.#watchIdleness(spec.idleMs)
+  }
+
+  /** What of a sandbox's info it has a say in. */
+  get info(): Pick<SandboxInfo, 'state' | 'expiresAt'> {
+    return { state: this.#leftMs === undefined ? 'running' : 'paused', expiresAt: this.#expiresAt }
+  }
+
+  /** Throws SandboxError('conflict') unless it runs. */
+  checkMoving(): void {
+    if (this.#isStill) throw new SandboxError('conflict', `sandbox ${this.#order.info.id} is paused; resume it first`)
+  }
+
+  pause(reason = 'its owner paused it'): Promise<void> {
+    return this.#next(() => this.#stop(reason))
+  }
+
+  resume(reason = 'its owner resumed it'): Promise<void> {
+    return this.#next(() => this.#goOn(reason))
+  }
+
+  /** At least so long from now. */
+  extend(duration: unknown): void {
+    const wanted = parseLifetime(duration)
+    const left = this.#leftMs ?? this.#deadline.restMs
+    if (wanted > left) this.#set(Math.max(left, this.#held(wanted)))
+  }
+
+  /** So long from now. */
+  setLifetime(duration: unknown): void {
+    this.#set(this.#held(parseLifetime(duration)))
+  }
+
+  /** The sandbox is over; `closed` is still to be told. */
+  finish(): void {
+    this.#isOver = true
+    this.#deadline.cancel()
+    this.#idle?.hold()
+  }
+
+  #held(durationMs: number): number {
+    return holdLifetime(durationMs, this.clock.now() - this.#bornAt, this.#order.policy)
+  }
+
+  #set(durationMs: number): void {
+    if (this.#isOver) return
+    if (this.#leftMs === undefined) this.#count(durationMs, () => this.#useUp())
+    else this.#leftMs = durationMs
+  }
+
+  #useUp(): void {
+    this.#isUsedUp = true
+    this.#expire('its lifetime is over')
+  }
+
+  #count(durationMs: number, onReached: () => void): void {
+    this.#isUsedUp = false
+    this.#deadline.cancel()
+    this.#deadline = new Deadline(durationMs, onReached)
+    this.#expiresAt = new Date(Date.now() + durationMs).toISOString()
+  }
+
+  #next(act: () => Promise<void>): Promise<void> {
+    const acting = this.#acting.then(act)
+    this.#acting = acting.catch(() => undefined)
+    return acting
+  }
+
+  async #stop(reason: string): Promise<void> {
+    const { cell, cannotPause, maxPausedMs, settled } = this.#order
+    if (this.#isOver || this.#leftMs !== undefined) return
+    if (cannotPause !== undefined)
+      throw new SandboxError('unsupported', `programs cannot be paused here: ${cannotPause}`, { hint: 'glovebox doctor' })
+    this.#isStill = true
+    this.#idle?.hold()
+    try {
+      await settled()
+      this.clock.stop()
+      await cell.pause()
+    } catch (error) {
+      this.#move()
+      throw error
+    }
+    if (this.#isOver) return
+    this.#leftMs = this.#isUsedUp ? 0 : Math.max(1, this.#deadline.restMs)
+    this.#count(maxPausedMs, () => this.#end(`it was paused for ${durationInUnits(maxPausedMs, Math.round)}`))
+    this.events.tell({ type: 'paused', reason })
+  }
+
+  async #goOn(reason: string): Promise<void> {
+    if (this.#isOver || this.#leftMs === undefined) return
+    // One that was paused because its lifetime was over begins another, as far as its policies allow.
+    const lifetimeMs = this.#leftMs > 0 ? this.#leftMs : this.#held(this.#order.info.spec.lifetimeMs)
+    await this.#order.cell.resume()
+    if (this.#isOver) return
+    this.#leftMs = undefined
+    this.#move()
+    this.#count(lifetimeMs, () => this.#useUp())
+    this.events.tell({ type: 'resumed', reason })
+  }
+
+  #move(): void {
+    this.clock.goOn()
+    this.#isStill = false
+    if (!this.#isOver) this.#idle?.goOn()
+  }
+
+  #watchIdleness(idleMs: number): IdleWatch {
+    const { cell } = this.#order
+    const onIdle = (): void => this.#expire(`it was idle for ${durationInUnits(idleMs, Math.round)}`)
+    return new IdleWatch({ idleMs, activity: this.activity, worked: () => cell.worked(), onIdle })
+  }
+
+  #expire(reason: string): void {
+    if (this.#isOver) return
+    if (this.#order.info.spec.onExpiry === 'close') {
+      this.#end(reason)
+      return
+    }
+    this.events.tell({ type: 'expired', reason })
+    // What cannot stand still when it should is closed: it does not go on.
+    this.pause(reason).catch((error: unknown) => this.#order.end(this.#expired(`${reason}, and it could not be paused: ${(error as Error).message}`)))
+  }
+
+  #end(reason: string): void {
+    if (this.#isOver) return
+    this.events.tell({ type: 'expired', reason })
+    this.#order.end(this.#expired(reason))
+  }
+
+  #expired(reason: string): SandboxError {
+    return new SandboxError('expired', `sandbox ${this.#order.info.id} expired at ${new Date().toISOString()}: ${reason}`)
+  }
+}

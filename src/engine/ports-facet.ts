@@ -1,0 +1,42 @@
+import { z } from 'zod'
+import { checkCallOptions } from '../contract/call-options.js'
+import type { CallOptions } from '../contract/platform.js'
+import type { Forward, ForwardOptions, PlatformPorts } from '../contract/ports.js'
+import { durationSchema } from '../contract/quantities.js'
+import { parseWith } from '../policy/refusal.js'
+import type { FindSandbox } from './life-facet.js'
+
+const portSchema = z.number().int().min(1).max(65_535)
+const waitSchema = durationSchema({ min: 0, max: 86_400_000, example: '30s' }).default(30_000)
+
+/** The ports of sandboxes, as the platform's doors see them. */
+export class PortsFacet implements PlatformPorts {
+  readonly #find: FindSandbox
+
+  constructor(find: FindSandbox) {
+    this.#find = find
+  }
+
+  async forward(id: string, port: number, options: ForwardOptions = {}): Promise<Forward> {
+    const { signal, port: hostPort, waitFor } = checkCallOptions(options, ['signal', 'port', 'waitFor'])
+    signal?.throwIfAborted()
+    const target = parseWith(portSchema, port, 'port')
+    const from = hostPort === undefined ? undefined : parseWith(portSchema, hostPort, 'options.port')
+    const timeoutMs = parseWith(waitSchema, waitFor, 'waitFor')
+    const { ports } = await this.#find(id)
+    if (timeoutMs > 0) await ports.waitFor(target, { timeoutMs, signal })
+    const forward = await ports.forward(target, from)
+    if (signal?.aborted) await forward.close()
+    signal?.throwIfAborted()
+    return forward
+  }
+
+  async waitFor(id: string, port: number, options: CallOptions & { readonly timeout?: number | string } = {}): Promise<void> {
+    const { signal, timeout } = checkCallOptions(options, ['signal', 'timeout'])
+    signal?.throwIfAborted()
+    const target = parseWith(portSchema, port, 'port')
+    const timeoutMs = parseWith(waitSchema, timeout, 'timeout')
+    const { ports } = await this.#find(id)
+    await ports.waitFor(target, { timeoutMs, signal })
+  }
+}
