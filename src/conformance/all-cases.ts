@@ -17,6 +17,7 @@ import { runLimitCases } from './cases/limits-run.js'
 import { programCases } from './cases/programs.js'
 import { receiptCases } from './cases/receipts.js'
 import { rootUserCases } from './cases/root-user.js'
+import { snapshotCases } from './cases/snapshots.js'
 import type { Case } from './subject.js'
 
 /** Every promise, in the order in which a reader would ask for them. */
@@ -33,6 +34,7 @@ export const allCases: readonly Case[] = [
   ...memoryAttackCases,
   ...accountingCases,
   ...receiptCases,
+  ...snapshotCases,
   ...concurrencyCases,
   ...fileIsolationCases,
   ...inodeIsolationCases,

@@ -3,6 +3,7 @@ import type { LimitsInput, RunLimitsInput } from '../contract/limits.js'
 import type { SandboxUsage } from '../contract/platform.js'
 import type { Receipt } from '../contract/receipt.js'
 import type { Command, Ending, OutputEvent, Outcome, Usage, SignalName } from '../contract/run.js'
+import type { Change, SnapshotInfo } from '../contract/snapshots.js'
 import type { SpecInput, UserName } from '../contract/spec.js'
 
 /**
@@ -29,7 +30,16 @@ export interface SubjectSandbox {
   limit?(limits: LimitsInput): Promise<void>
   usage?(): Promise<SandboxUsage>
   receipt?(): Promise<Receipt>
+  readonly snapshots?: SubjectSnapshots
   close(): Promise<void>
+}
+
+/** Of one sandbox; `remove` is of all that are kept. */
+export interface SubjectSnapshots {
+  take(options: { readonly name?: string }): Promise<SnapshotInfo>
+  diff(options: { readonly since?: string }): Promise<readonly Change[]>
+  fork(count: number): Promise<readonly SubjectSandbox[]>
+  remove(snapshot: string): Promise<boolean>
 }
 
 export interface SubjectStartOptions {

@@ -1,4 +1,8 @@
 /** How snapshots reach into a cell: what the file worker does for them, and nothing of how. */
+import { SandboxError } from '../contract/errors.js'
+import type { SandboxInfo } from '../contract/platform.js'
+import type { PlannedSandbox } from '../policy/apply.js'
+import type { LayeredCell } from './snapshots-layers.js'
 
 /** Text that is bytes has one character for each (Latin-1). */
 export interface ListedEntry {
@@ -26,3 +30,18 @@ export interface LayerAccess {
   /** With owners. */
   unpack(folder: string, archive: AsyncIterable<Uint8Array>): Promise<void>
 }
+
+/** A sandbox as snapshots see it. */
+export interface LayeredSandbox {
+  readonly info: SandboxInfo
+  /** What another of the same kind is made from. */
+  readonly planned: PlannedSandbox
+  readonly cell: LayeredCell
+  /** Reaches every file that the sandbox's programs can make. Aborting ends what is under way. */
+  access(signal: AbortSignal | undefined): LayerAccess
+}
+
+const notYet = (): never => {
+  throw new SandboxError('unsupported', 'no worker reaches the files yet')
+}
+export const unreachable: LayerAccess = { list: notYet, pack: notYet, unpack: notYet }

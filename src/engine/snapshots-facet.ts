@@ -8,20 +8,10 @@ import type { PlannedSandbox } from '../policy/apply.js'
 import { type Difference, diffEntries } from '../policy/diff.js'
 import { parseFork, parseReference, parseSnapshotName, referenceIn, templateRefusal, withTemplateOf } from '../policy/snapshot-options.js'
 import { checkRoom, restoreSnapshot } from './restoring.js'
-import type { LayerAccess } from './snapshots-access.js'
+import type { LayeredSandbox } from './snapshots-access.js'
 import { exportChanges } from './snapshots-export.js'
-import { type KeptLayer, keptLayers, type LayeredCell, pathInCell } from './snapshots-layers.js'
+import { type KeptLayer, keptLayers, pathInCell } from './snapshots-layers.js'
 import { currentEntries, packLayers } from './snapshots-packing.js'
-
-/** A sandbox as snapshots see it. */
-export interface LayeredSandbox {
-  readonly info: SandboxInfo
-  /** What another of the same kind is made from. */
-  readonly planned: PlannedSandbox
-  readonly layered: LayeredCell
-  /** Reaches every file that the sandbox's programs can make. Aborting ends what is under way. */
-  access(signal: AbortSignal | undefined): LayerAccess
-}
 
 export interface SnapshotsParts {
   readonly store: SnapshotStore
@@ -81,7 +71,7 @@ export class SnapshotsFacet implements PlatformSnapshots {
   }
 
   /** The snapshot that a spec begins with; undefined when it names none. */
-  async originOf(spec: unknown): Promise<StoredSnapshot | undefined> {
+  originOf(spec: unknown): Promise<StoredSnapshot> | undefined {
     const reference = referenceIn(spec)
     return reference === undefined ? undefined : this.#find(reference, 'from')
   }
@@ -172,8 +162,8 @@ interface Forking {
   readonly signal: AbortSignal | undefined
 }
 
-function layersOf({ layered, info }: LayeredSandbox): KeptLayer[] {
-  return keptLayers(layered, info.spec.mounts)
+function layersOf({ cell, info }: LayeredSandbox): KeptLayer[] {
+  return keptLayers(cell, info.spec.mounts)
 }
 
 function changeOf({ type, entry }: Difference, layers: readonly KeptLayer[]): Change {

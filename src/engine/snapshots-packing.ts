@@ -91,7 +91,6 @@ export async function currentEntries(layers: readonly KeptLayer[], access: Layer
   for (const layer of layers) {
     const listed: ListedEntry[] = []
     for await (const entry of access.list(layer.path, { hashes: true })) if (isOwn(entry.path, layer)) listed.push(entry)
-    listed.sort((left, right) => (left.path < right.path ? -1 : 1))
     entries.push(...manifestOf(listed, layer))
   }
   return entries

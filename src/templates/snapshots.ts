@@ -43,12 +43,21 @@ export function createSnapshotStore(folder: () => string = snapshotPlace): Snaps
 }
 
 function placesBelow(top: string): Places {
-  const place = (name: string): string => {
-    const folder = join(top, name)
-    writingTo(top, () => mkdirSync(folder, { recursive: true, mode: 0o700 }))
-    return folder
-  }
+  const place = (name: string): string => makeFolder(top, join(top, name))
+  makeFolder(top, top)
   return { top, drafts: place('drafts'), objects: place('objects'), names: place('names') }
+}
+
+/** Only the last one: a recursive mkdir below /proc never returns. */
+function makeFolder(top: string, folder: string): string {
+  return writingTo(top, () => {
+    try {
+      mkdirSync(folder, { mode: 0o700 })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+    return folder
+  })
 }
 
 function newDraft(drafts: string): string {

@@ -2,7 +2,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { cacheFolder, cachePlace, type PlaceFacts, stateFolder } from '../../src/sys/places.js'
+import { cacheFolder, cachePlace, type PlaceFacts, snapshotFolder, snapshotPlace, stateFolder } from '../../src/sys/places.js'
 import { testUnless } from '../unless.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'gbx-places-'))
@@ -74,4 +74,18 @@ test('a relative place is refused', () => {
   expect(() => cachePlace({ ...user, uid, env: { GLOVEBOX_CACHE_DIR: 'here' } })).toThrow(
     expect.objectContaining({ code: 'unavailable', message: 'here is not an absolute path' }),
   )
+})
+
+test.each([
+  ['root', root, '/var/lib/glovebox/snapshots'],
+  ['a user', user, '/home/ada/.local/share/glovebox/snapshots'],
+  ['a user with XDG folders', { ...user, env: { XDG_DATA_HOME: '/d' } }, '/d/glovebox/snapshots'],
+  ['whoever says so', { ...root, env: { GLOVEBOX_SNAPSHOT_DIR: '/s' } }, '/s'],
+])('%s: snapshots have their place', (_, facts, place) => {
+  expect(snapshotFolder(facts)).toBe(place)
+})
+
+test('the place of snapshots is only for their owner', () => {
+  const facts: PlaceFacts = { ...user, uid, env: { GLOVEBOX_SNAPSHOT_DIR: join(folder, 'kept/snapshots') } }
+  expect(statSync(snapshotPlace(facts)).mode & 0o777).toBe(0o700)
 })

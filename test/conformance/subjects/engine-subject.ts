@@ -42,6 +42,12 @@ function wrapSandbox(platform: Platform, sandbox: Sandbox): SubjectSandbox {
     limit: async (limits) => void (await sandbox.limit(limits)),
     usage: () => sandbox.usage(),
     receipt: () => sandbox.receipt(),
+    snapshots: {
+      take: (options) => sandbox.snapshot(options),
+      diff: (options) => sandbox.diff(options),
+      fork: async (count) => (await sandbox.fork(count)).map((fork) => wrapSandbox(platform, fork)),
+      remove: (snapshot) => platform.snapshots.remove(snapshot),
+    },
     close: () => sandbox.close(),
   }
 }

@@ -1,0 +1,34 @@
+import { defaultPlatform } from '../../compose.js'
+import type { SnapshotInfo } from '../../contract/snapshots.js'
+import { exitCodes } from '../exit-codes.js'
+import { escapeControls, printJson } from '../print.js'
+import { writeOut } from '../streams.js'
+
+interface Flags {
+  readonly json?: true
+}
+
+const notThere = 1
+
+/** A line for each; nothing when there is none. */
+export async function listSnapshots(flags: Flags): Promise<number> {
+  const snapshots = await defaultPlatform().snapshots.list()
+  if (flags.json) await printJson({ snapshots })
+  else await writeOut(snapshots.map((snapshot) => `${lineOf(snapshot)}\n`).join(''))
+  return exitCodes.ok
+}
+
+/** Resolves to 1 when one of them was not there; the others are removed all the same. */
+export async function removeSnapshots(references: readonly string[], flags: Flags): Promise<number> {
+  const removed: string[] = []
+  const missing: string[] = []
+  for (const reference of references) (await defaultPlatform().snapshots.remove(reference) ? removed : missing).push(reference)
+  if (flags.json) await printJson({ removed, missing })
+  else await writeOut(missing.map((reference) => `there is no snapshot ${escapeControls(reference)}\n`).join(''))
+  return missing.length === 0 ? exitCodes.ok : notThere
+}
+
+function lineOf({ createdAt, bytes, entries, template, id, name }: SnapshotInfo): string {
+  const size = `${(bytes / 2 ** 20).toFixed(1)} MiB`
+  return [createdAt, size.padStart(12), String(entries).padStart(7), template.padEnd(8), id, ...(name === undefined ? [] : [escapeControls(name)])].join('  ')
+}
