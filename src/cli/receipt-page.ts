@@ -22,7 +22,7 @@ export function receiptPage(judgement: Judgement & { readonly valid: true }, col
 }
 
 function headLines(judgement: Judgement & { readonly valid: true }, colors: Colors): string[] {
-  const { sandbox, issuedAt, createdAt, glovebox, host, driver, template, specHash, inspected, policies } = judgement.receipt
+  const { sandbox, issuedAt, createdAt, glovebox, host, driver, template, from, specHash, inspected, policies } = judgement.receipt
   const age = durationInWords(Math.max(0, Date.parse(issuedAt) - Date.parse(createdAt)))
   const rows: [string, string | undefined][] = [
     ['name', sandbox.name],
@@ -30,6 +30,7 @@ function headLines(judgement: Judgement & { readonly valid: true }, colors: Colo
     ['issued', `${issuedAt}, ${age} after the sandbox was created`],
     ['by', `glovebox ${glovebox}, on Linux ${host.kernel} ${host.arch}`],
     ['boundary', `driver ${driver.name}, tier ${driver.tier}; template ${template}`],
+    ['begun with', from && `snapshot ${from}`],
     ['looked at', inspectedInWords(inspected)],
     ...policies.map(({ name, hash, onExceed }): [string, string] => ['policy', `${name} (${onExceed}), SHA-256 ${hash.slice(0, 32)}…`]),
     ['spec', `SHA-256 ${specHash.slice(0, 32)}…`],

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { limitsSchema } from './limits.js'
 import type { Json } from './posture.js'
 import type { Outcome } from './run.js'
+import { snapshotIdSchema } from './snapshots.js'
 import { tiers, userNames } from './spec.js'
 
 /** The record of what was enforced. Everything but `signature.value` is signed, in canonical form: keys sorted, no white space (RFC 8785). */
@@ -128,7 +129,7 @@ export const receiptSchema = z.strictObject({
   driver: z.strictObject({ name: z.string(), tier: z.enum(tiers), facts: z.record(z.string(), z.string()) }),
   template: z.string(),
   /** The id of the snapshot whose files it began with. */
-  from: z.string().optional(),
+  from: snapshotIdSchema.optional(),
   /** SHA-256 of the canonical form of the whole parsed spec. */
   specHash: hashSchema,
   /** All that hold, the operator's first. */

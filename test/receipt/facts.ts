@@ -69,6 +69,7 @@ const wished = {
   name: 'review',
   agent: 'reviewer-7',
   template: 'python',
+  from: `sha256:${'ab'.repeat(32)}`,
   limits: { time: '5s', fileSize: '50m' },
   env: { TOKEN: 'never shown' },
   mounts: [{ source: '/srv/data', target: '/data' }],
