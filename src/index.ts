@@ -4,20 +4,27 @@ import type { Platform } from './contract/platform.js'
 import type { PlatformSettings } from './contract/platform-settings.js'
 import { Sandbox as AnySandbox } from './sandbox/index.js'
 
+export { CommandError } from './sandbox/index.js'
+
 export type { Cell, CellChannel, CellRun, CellSpec, CellUsage, CommandRules, Driver, PostureSubject, Probe } from './contract/driver.js'
 export { type ErrorCode, SandboxError } from './contract/errors.js'
 export type { LimitName, Limits, LimitsInput } from './contract/limits.js'
 export type { PlatformSettings } from './contract/platform-settings.js'
 export type { Platform, PlatformProcess, SandboxFilter, SandboxInfo, SandboxUsage } from './contract/platform.js'
+export type { AttachOptions, PlatformProcesses, ProcessInfo, ProcessName, ProcessState } from './contract/processes.js'
 export type { Policy, PolicyInput } from './contract/policy.js'
 export type { Expectation, Observation, Posture } from './contract/posture.js'
 export type { Receipt } from './contract/receipt.js'
-export type { Command, Ending, LimitHits, Outcome, OutputEvent, SignalName, Usage } from './contract/run.js'
+export type { Command, Ending, LimitHits, Outcome, OutputEvent, SignalName, TerminalSize, Usage } from './contract/run.js'
+export type { Change, ChangeType, ForkOptions, PlatformSnapshots, SinceOptions, SnapshotInfo, TakeOptions } from './contract/snapshots.js'
 export type { Mount, RootMode, Spec, SpecInput, Tier, UserName } from './contract/spec.js'
 export type {
+  ChildProcessView,
   CreateOptions,
   ExitEvent,
   InputSource,
+  NodeReadable,
+  NodeWritable,
   PlatformOptions,
   Process,
   ProcessInput,
@@ -25,7 +32,13 @@ export type {
   RunEvent,
   RunOptions,
   RunResult,
+  ShellCommand,
+  ShellResult,
+  ShellWord,
+  SnapshotShelf,
   SpawnOptions,
+  Terminal,
+  TerminalOptions,
 } from './sandbox/index.js'
 
 /** A platform on this machine. Nothing is touched before it is used; whoever creates it disposes of it. */

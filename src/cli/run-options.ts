@@ -35,23 +35,10 @@ export function addRun(program: Command, finish: (code: number) => void): void {
     .argument('[ARG...]', 'its arguments, passed on as they are')
     .usage('[OPTIONS] [--] COMMAND [ARG...]')
     .passThroughOptions()
-    .optionsGroup('The program:')
-    .option('-e, --env <NAME=VALUE>', 'set a variable; may be repeated', repeated)
-    .option('-w, --workdir <DIR>', 'where it starts (/workspace)')
-    .option('-u, --user <USER>', 'who it runs as: user or root (user)')
-    .option('--command <NAME>', 'allow only this program; may be repeated (all)', repeated)
-  addLimits(command)
+  addProgram(command)
+  addLimits(command, { timeout: '60s' })
+  addSandbox(command)
   command
-    .optionsGroup('The sandbox:')
-    .option('--template <NAME>', 'its files: host, python, node, shell (host)')
-    .option('--root <MODE>', 'its root: readonly or overlay (readonly)')
-    .option('--mount <SRC[:DST][:ro|rw]>', 'show it a file or folder; may be repeated', repeated)
-    .option('--seccomp <FILE>', 'system calls by this Docker profile (ours)')
-    .option('--policy <FILE|PRESET>', 'caps and defaults; or strict, data (default)', once('--policy'))
-    .option('--driver <NAME>', 'build it with this driver only')
-    .option('--min-tier <TIER>', 'accept no weaker boundary (process)')
-    .option('--name <NAME>', 'a name for it')
-    .option('--receipt <FILE>', 'write the signed record of what was enforced')
     .optionsGroup('What we say:')
     .option('--json', 'print one JSON object instead of the output')
     .option('-q, --quiet', 'no remarks about limits that are not enforced')
@@ -63,13 +50,36 @@ export function addRun(program: Command, finish: (code: number) => void): void {
     })
 }
 
-function addLimits(command: Command): void {
+export function addProgram(command: Command): void {
+  command
+    .optionsGroup('The program:')
+    .option('-e, --env <NAME=VALUE>', 'set a variable; may be repeated', repeated)
+    .option('-w, --workdir <DIR>', 'where it starts (/workspace)')
+    .option('-u, --user <USER>', 'who it runs as: user or root (user)')
+    .option('--command <NAME>', 'allow only this program; may be repeated (all)', repeated)
+}
+
+export function addSandbox(command: Command): void {
+  command
+    .optionsGroup('The sandbox:')
+    .option('--template <NAME>', 'its files: host, python, node, shell (host)')
+    .option('--root <MODE>', 'its root: readonly or overlay (readonly)')
+    .option('--mount <SRC[:DST][:ro|rw]>', 'show it a file or folder; may be repeated', repeated)
+    .option('--seccomp <FILE>', 'system calls by this Docker profile (ours)')
+    .option('--policy <FILE|PRESET>', 'caps and defaults; or strict, data (default)', once('--policy'))
+    .option('--driver <NAME>', 'build it with this driver only')
+    .option('--min-tier <TIER>', 'accept no weaker boundary (process)')
+    .option('--name <NAME>', 'a name for it')
+    .option('--receipt <FILE>', 'write the signed record of what was enforced')
+}
+
+export function addLimits(command: Command, { timeout }: { readonly timeout: string }): void {
   command
     .optionsGroup('Its limits:')
     .option('-m, --memory <SIZE>', 'memory it may use (512m)')
     .option('--cpus <NUMBER>', 'CPUs it may use (0.5)')
     .option('--cpu-time <DURATION>', 'processor time it may take (as --timeout allows)')
-    .option('--timeout <DURATION>', 'wall time it may take (60s)')
+    .option('--timeout <DURATION>', `wall time it may take (${timeout})`)
     .option('--disk <SIZE>', 'what it may write to files (100m)')
     .option('--inodes <NUMBER>', 'files it may make (one per 4k of --disk)')
     .option('--file-size <SIZE>', 'how large one file may be (as --disk)')

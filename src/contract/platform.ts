@@ -1,3 +1,4 @@
+import type { PlatformChanges } from './changes.js'
 import type { Probe } from './driver.js'
 import type { PlatformLife } from './lifetimes.js'
 import type { LimitName, LimitsInput } from './limits.js'
@@ -75,6 +76,7 @@ export interface SandboxUsage {
 
 /** What every door talks to. The engine is one; a client over HTTP will be another. */
 export interface Platform extends AsyncDisposable {
+  readonly changes: PlatformChanges
   readonly snapshots: PlatformSnapshots
   readonly life: PlatformLife
   readonly ports: PlatformPorts

@@ -38,10 +38,10 @@ export function applyPolicy(input: unknown, policy: Policy): Applied {
   if (stuck.length > 0) throw refusal(stuck, policy.layers)
 
   const { limits, assumed } = limitsToState(filled, { held, ceiling: policy.ceiling })
-  const { from, name, agent, metadata, cwd, idle, onExpiry } = parsed
+  const { from, name, agent, metadata, cwd, idle, onExpiry, ring } = parsed
   const { lifetime, minTier, user, root, template, driver, mounts, commands, env } = held
   const seccomp = parsed.seccomp ?? policy.defaults.seccomp
-  const own = { from, name, agent, metadata, cwd, idle, onExpiry }
+  const own = { from, name, agent, metadata, cwd, idle, onExpiry, ring }
   const spec = { ...own, limits, lifetime, minTier, user, root, template, driver, mounts: [...mounts], commands, env, seccomp }
   const lowered = excesses.filter((excess) => originOf(filled, excess) !== 'nobody')
   const clamped = clampingsOf(lowered, { layers: policy.layers, excessesOf: (ceiling) => holdWish(wish, ceiling).excesses })

@@ -54,19 +54,25 @@ export interface Viewed {
 interface NodeModules {
   readonly events: { readonly EventEmitter: typeof EventEmitter }
   readonly stream: { readonly Readable: typeof Readable; readonly Writable: typeof Writable }
+  readonly nextTick: (act: () => void) => void
+}
+
+interface NodeHost {
+  readonly getBuiltinModule?: (name: string) => unknown
+  readonly nextTick?: (act: () => void) => void
 }
 
 /** Asked for by the call and not by an import, which a browser would have to answer. */
 function nodeModules(): NodeModules {
-  const host = (globalThis as { process?: { getBuiltinModule?: (name: string) => unknown } }).process
+  const host = (globalThis as { process?: NodeHost }).process
   const events = host?.getBuiltinModule?.('node:events') as NodeModules['events'] | undefined
   const stream = host?.getBuiltinModule?.('node:stream') as NodeModules['stream'] | undefined
   if (!events || !stream) throw new SandboxError('unsupported', 'the streams and events of Node.js are not available here')
-  return { events, stream }
+  return { events, stream, nextTick: (act) => host?.nextTick?.(act) }
 }
 
 export function viewAsChildProcess(viewed: Viewed): ChildProcessView {
-  const { events, stream } = nodeModules()
+  const { events, stream, nextTick } = nodeModules()
   const { program } = viewed
   const stdin = writableOf(viewed, stream)
   const stdout = readableOf(program, { type: 'stdout', stream })
@@ -86,7 +92,8 @@ export function viewAsChildProcess(viewed: Viewed): ChildProcessView {
     signalCode: { get: () => state.signalCode, enumerable: true },
     killed: { get: () => state.killed, enumerable: true },
   })
-  void tell({ viewed, emitter, stdin, outputs: [stdout, stderr], hasStarted, state })
+  // Listeners are added once the caller has this.
+  nextTick(() => void tell({ viewed, emitter, stdin, outputs: [stdout, stderr], hasStarted, state }))
   return Object.assign(child, { stdin, stdout, stderr, stdio: [stdin, stdout, stderr] as const, kill }) as unknown as ChildProcessView
 }
 
@@ -111,8 +118,6 @@ interface Told {
 
 async function tell({ viewed, emitter, stdin, outputs, hasStarted, state }: Told): Promise<void> {
   const closed = Promise.all(outputs.map((output) => new Promise<void>((resolve) => output.once('close', () => resolve()))))
-  // Listeners are added once the caller has this.
-  await Promise.resolve()
   if (hasStarted) emitter.emit('spawn')
   try {
     const { outcome } = await viewed.wait()
@@ -150,9 +155,9 @@ function startError({ code, reason }: Extract<Outcome, { readonly kind: 'not-sta
 }
 
 function readableOf(program: PlatformProcess, { type, stream }: Pick<NodeModules, 'stream'> & Pick<OutputEvent, 'type'>): Readable {
-  let events: AsyncIterator<OutputEvent> | undefined
+  let events: AsyncIterator<OutputEvent, undefined> | undefined
   const next = async (): Promise<Uint8Array | null> => {
-    events ??= program.output[Symbol.asyncIterator]()
+    events ??= program.output[Symbol.asyncIterator]() as AsyncIterator<OutputEvent, undefined>
     for (;;) {
       const { done, value } = await events.next()
       if (done === true) return null
@@ -163,7 +168,8 @@ function readableOf(program: PlatformProcess, { type, stream }: Pick<NodeModules
     read() {
       next().then(
         (bytes) => this.push(bytes),
-        (error: unknown) => this.destroy(error as Error),
+        // Told by the child itself: a stream's own error would have to be listened for on each of them.
+        () => this.destroy(),
       )
     },
     destroy(error, done) {
@@ -173,7 +179,7 @@ function readableOf(program: PlatformProcess, { type, stream }: Pick<NodeModules
   })
 }
 
-function writableOf({ write, end }: Viewed, { Writable }: NodeModules['stream']): Writable {
+function writableOf(viewed: Viewed, { Writable }: NodeModules['stream']): Writable {
   const settle = (act: Promise<void>, done: (error?: Error | null) => void): void => {
     act.then(
       () => done(),
@@ -181,7 +187,7 @@ function writableOf({ write, end }: Viewed, { Writable }: NodeModules['stream'])
     )
   }
   return new Writable({
-    write: (chunk: Uint8Array, _, done) => settle(write(chunk), done),
-    final: (done) => settle(end(), done),
+    write: (chunk: Uint8Array, _, done) => settle(viewed.write(chunk), done),
+    final: (done) => settle(viewed.end(), done),
   })
 }

@@ -6,7 +6,7 @@ export class ProcessOutput {
   readonly stream: ReadableStream<Uint8Array>
   readonly #program: PlatformProcess
   readonly #type: OutputEvent['type']
-  #events: AsyncIterator<OutputEvent> | undefined
+  #events: AsyncIterator<OutputEvent, undefined> | undefined
   #droppedBytes = 0
 
   constructor(program: PlatformProcess, type: OutputEvent['type']) {
@@ -24,7 +24,7 @@ export class ProcessOutput {
   }
 
   async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    this.#events ??= this.#program.output[Symbol.asyncIterator]()
+    this.#events ??= this.#program.output[Symbol.asyncIterator]() as AsyncIterator<OutputEvent, undefined>
     for (;;) {
       const { done, value } = await this.#events.next()
       if (done === true) {

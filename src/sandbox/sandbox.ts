@@ -156,7 +156,10 @@ export class Sandbox implements AsyncDisposable {
    * items. Rejects with CommandError unless it exits with 0.
    */
   $(template: TemplateStringsArray, ...values: readonly ShellWord[]): ShellCommand {
-    return new ShellCommand(shellCommand(template, values), (command, options) => this.run(command, options))
+    return new ShellCommand(
+      () => shellCommand(template, values),
+      (command, options) => this.run(command, options),
+    )
   }
 
   /** Its programs stand still and so do its times, until `resume()`. With `memory: false` they end, and only its files and variables are kept. */

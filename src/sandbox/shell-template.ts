@@ -40,9 +40,11 @@ export class ShellCommand implements PromiseLike<ShellResult> {
   #mayFail = false
   #hasStarted = false
 
-  constructor(command: string, run: RunShell) {
+  /** What is wrong with the command rejects, as everything else does. */
+  constructor(compose: () => string, run: RunShell) {
     this.#result = Promise.resolve().then(async () => {
       this.#hasStarted = true
+      const command = compose()
       const result = shellResult(await run(command, this.#options))
       if (result.exitCode === 0 || this.#mayFail) return result
       throw new CommandError(command, result)

@@ -1,0 +1,87 @@
+import { createPlatform, loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
+import type { Policy } from '../../contract/policy.js'
+import type { PlatformProcess } from '../../contract/platform.js'
+import type { RunRequest } from '../../contract/run.js'
+import type { SpecInput } from '../../contract/spec.js'
+import { explainClamped } from '../clamped-line.js'
+import { exitCodeOf } from '../exit-codes.js'
+import { forwardInput } from '../input.js'
+import { untilAborted, watchInterrupts } from '../interrupts.js'
+import { parseLimitFlags } from '../limit-flags.js'
+import { openOwnTerminal, type OwnTerminal } from '../own-terminal.js'
+import { say } from '../print.js'
+import { openReceiptFile } from '../receipt-file.js'
+import { parseRunFlags, type RunFlags } from '../run-flags.js'
+import { type Cursor, startLine, streamOutput } from '../streams.js'
+import { explainOutcome, explainUnenforced } from '../words.js'
+
+/** Nobody closes a shell that they sit at; the longest life there is. */
+const mostLifetimeMs = 30 * 86_400_000
+const createAndCloseMs = 60_000
+
+/** bash says where one is, and any other shell at least that it is no shell of the host's. */
+const shell = String.raw`if command -v bash >/dev/null; then PS1='\[\e[36m\]glovebox\[\e[0m\]:\w\$ ' exec bash; else PS1='glovebox$ ' exec sh; fi`
+
+/** A shell, or a program of the user's, on the user's own terminal in a fresh sandbox. Resolves to its exit code when nothing of it is left. */
+export async function sh(argv: readonly string[], flags: RunFlags): Promise<number> {
+  const terminal = openOwnTerminal()
+  const own = flags.policy === undefined ? undefined : readPolicy(flags.policy)
+  const { spec, request } = parseShellFlags(argv, flags, policyInForce(own))
+  using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
+  if (receipt) await loadReceiptKey()
+  using interrupts = watchInterrupts()
+  await using platform = createPlatform()
+  const info = await platform.create(own === undefined ? spec : { ...spec, policy: own }, { signal: interrupts.signal })
+  const remarks = [flags.quiet ? undefined : explainUnenforced(info.unenforced), explainClamped(info.clamped)]
+  for (const remark of remarks) if (remark !== undefined) say(remark)
+  try {
+    const program = await platform.start(info.id, { ...request, terminal: terminal.size }, { signal: interrupts.signal })
+    interrupts.attach({
+      interrupt: () => void program.signal('SIGINT').catch(() => undefined),
+      kill: () => void program.kill('interrupted twice').catch(() => undefined),
+    })
+    const code = await Promise.race([sit(program, { terminal, name: argv[0] ?? 'the shell' }), untilAborted(interrupts.signal)])
+    await receipt?.fill(() => platform.receipt(info.id))
+    return code
+  } finally {
+    terminal.takeBack()
+    process.stdin.pause()
+    await platform.close(info.id)
+  }
+}
+
+interface Seat {
+  readonly terminal: OwnTerminal
+  readonly name: string
+}
+
+async function sit(program: PlatformProcess, { terminal, name }: Seat): Promise<number> {
+  const cursor: Cursor = { isMidLine: false }
+  if (program.pid !== 0) terminal.hand((size) => void program.resize(size).catch(() => undefined))
+  // A terminal that is gone tells by a signal; what was typed for a program that is over is nobody's.
+  forwardInput({ chunks: process.stdin, close: () => undefined }, program).catch(() => undefined)
+  const [{ outcome }] = await Promise.all([program.ended, streamOutput(program, cursor)])
+  terminal.takeBack({ isOrderly: outcome.kind === 'exited' })
+  const explanation = explainOutcome(outcome, name)
+  if (explanation !== undefined) {
+    startLine(cursor)
+    say(explanation)
+  }
+  return exitCodeOf(outcome)
+}
+
+interface ParsedShell {
+  readonly spec: SpecInput
+  readonly request: RunRequest
+}
+
+/** As the flags of a run, but that only `--timeout` ends it: neither the wall time of runs nor the lifetime that sandboxes have when nothing is said. */
+function parseShellFlags(argv: readonly string[], { timeout, ...flags }: RunFlags, policy: Pick<Policy, 'defaults' | 'ceiling'>): ParsedShell {
+  const { spec, request } = parseRunFlags(argv.length === 0 ? ['sh'] : argv, flags, policy)
+  const { time } = parseLimitFlags(timeout === undefined ? {} : { timeout })
+  const lifetime = Math.min(time === undefined ? mostLifetimeMs : time + createAndCloseMs, policy.ceiling.lifetime ?? mostLifetimeMs)
+  return {
+    spec: { ...spec, lifetime },
+    request: { ...request, ...(argv.length === 0 && { command: shell }), ...(time !== undefined && { timeout: time }), stdin: true },
+  }
+}
