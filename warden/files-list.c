@@ -9,6 +9,8 @@
 #include "files-walk.h"
 #include "sha256.h"
 
+enum { FILES_OPAQUE = 1 };
+
 struct listing {
   struct files *files;
   const struct request *request;
@@ -53,7 +55,12 @@ static void tell(struct listing *listing, const struct walk_entry *entry)
   uint8_t digest[FILES_HASH_LENGTH];
   struct told told = { .stat = &entry->stat, .name = entry->path, .name_length = entry->path_length };
   if (S_ISLNK(entry->stat.st_mode) && paths_target(entry->folder, entry->name, target)) told.target = target;
-  if (listing->request->flags & IN_LAYERS && S_ISDIR(entry->stat.st_mode) && is_opaque(entry)) told.target = "opaque";
+  struct stat marked = entry->stat;
+  if (listing->request->flags & IN_LAYERS && S_ISDIR(marked.st_mode)) {
+    /* Folders have no use for this field. */
+    marked.st_rdev = is_opaque(entry) ? FILES_OPAQUE : 0;
+    told.stat = &marked;
+  }
   if (listing->request->flags & LIST_HASH && S_ISREG(entry->stat.st_mode)) {
     if (hash_file(entry, digest)) told.hash = digest;
     else listing->incomplete = true;
