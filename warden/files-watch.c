@@ -37,6 +37,10 @@ void watch_tell(struct watch *watch, uint32_t kind, const char *path, const char
 static void tell_bound(struct watch *watch, const char *path)
 {
   int error = errno;
+  if (!watch->begun) {
+    watch->early_error = error;
+    return;
+  }
   watch_tell(watch, EVENT_OVERFLOW, "", "");
   if (watch->told_bound) return;
   watch->told_bound = true;
@@ -204,6 +208,9 @@ void files_watch(struct files *files, const struct request *request)
   begun = begun && watch_add(watch, &(struct watch_place){ .above = WATCHED_ROOT, .name = "", .path = "" });
   if (begun) {
     reply_done(files, 0);
+    watch->begun = true;
+    errno = watch->early_error;
+    if (errno) tell_bound(watch, request->path);
     follow(watch);
   } else {
     reply_error(files, "watch", request->path);

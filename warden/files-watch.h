@@ -29,6 +29,8 @@ struct watch {
   char only[FILES_PATH_MOST + 1];   /* in it, where that is no folder; empty otherwise */
   struct watched_list watched;
   struct departure departures[MOVES_MOST];
+  bool begun;
+  int early_error; /* why not everything could be watched from the beginning */
   bool told_bound; /* that not everything can be watched */
   char last[FILES_PATH_MOST + 1]; /* changed, in what is gathered now */
 };

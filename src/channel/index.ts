@@ -1,3 +1,5 @@
+export { FileWorker } from './file-worker.js'
+export { FileFailure, type WorkerEntry, type WorkerEvent, type WorkerMatch, type WorkerProcessRow } from './file-worker-replies.js'
 export { connectWarden, type Warden } from './client.js'
 export type { WardenExit } from './messages.js'
 export type { WardenConnection } from './port-connection.js'
