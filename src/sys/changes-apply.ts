@@ -8,7 +8,7 @@
  * path of several parts: a folder that was swapped for a link is not entered.
  */
 import { randomUUID } from 'node:crypto'
-import { lstatSync } from 'node:fs'
+import { fchmodSync, fchownSync, lstatSync, writeSync } from 'node:fs'
 import type { PendingChange } from '../contract/changes.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Task } from './changes-plan.js'
@@ -27,7 +27,7 @@ export interface Application {
   /** Called when all content is there, before anything of the folder is touched. */
   begin(): Promise<void>
   /** The content of a file, checked against its hash. */
-  content(hash: string): AsyncIterable<Uint8Array>
+  content(hash: string): Iterable<Uint8Array>
 }
 
 const stagingName = /^\.glovebox\.([^-]+)-[0-9a-f-]{36}\.apply$/
@@ -92,15 +92,19 @@ async function stageAll({ tasks, content, walk }: Application, staging: HostFold
     if (after.type !== 'file') continue
     const handle = await staging.createFile(name, 0o600)
     try {
-      for await (const bytes of content(after.hash)) await handle.writeFile(bytes)
+      for (const bytes of content(after.hash)) writeAllSync(handle.fd, bytes)
       // A file that stays keeps its owner, a new one is the owner's of the folder.
       const { uid, gid } = status?.isFile() === true ? status : top
-      if (process.getuid?.() === 0) await handle.chown(uid, gid)
-      await handle.chmod(after.mode)
+      if (process.getuid?.() === 0) fchownSync(handle.fd, uid, gid)
+      fchmodSync(handle.fd, after.mode)
     } finally {
       await handle.close()
     }
   }
+}
+
+function writeAllSync(fd: number, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
 }
 
 interface Act {
@@ -118,9 +122,10 @@ function actsOf(application: Application, staging: HostFolder): Act[] {
     list
       .filter(({ change }) => wanted(change))
       .map((task) => ({ path: task.change.path, isStep: run !== openUp, run: () => atStep(application, task, run) }))
+  const places = new Map(tasks.map((task, index) => [task, Buffer.from(`${index}`)]))
   const moveIn = async (task: Task, { folder, name }: Step): Promise<void> => {
     await checkUntouched(isRemoved(task.change) ? { ...task, status: undefined } : task, { folder, name })
-    await staging.moveTo(Buffer.from(`${tasks.indexOf(task)}`), { folder, name })
+    await staging.moveTo(places.get(task) as Buffer, { folder, name })
   }
   return [
     ...acts(byDepth, ({ before }) => before.type === 'folder' && (before.mode & ownerBits) !== ownerBits, openUp),

@@ -18,13 +18,13 @@ export function selectChanges({ id, changes }: ChangeSet, paths: readonly string
   const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`)
   const unknown = paths.find((path) => !changes.some((change) => isBelow(change.path, path)))
   if (unknown !== undefined) throw new SandboxError('not-found', `no change of ${unknown} is pending`, { hint: `glovebox changes ${id}` })
-  const chosen = changes.filter((change) => paths.some((path) => isBelow(change.path, path)))
-  const needed = new Set(chosen.flatMap(({ path }) => foldersAbove(path)))
+  const chosen = new Set(changes.filter((change) => paths.some((path) => isBelow(change.path, path))))
+  const needed = new Set([...chosen].flatMap(({ path }) => foldersAbove(path)))
   // What gives way to a folder, or goes with one, belongs to it.
-  const replaced = chosen.filter(({ before, after }) => before.type === 'folder' && after.type !== 'folder').map(({ path }) => path)
+  const replaced = [...chosen].filter(({ before, after }) => before.type === 'folder' && after.type !== 'folder').map(({ path }) => path)
   const isNeeded = ({ path, after, before }: PendingChange): boolean =>
     (needed.has(path) && after.type === 'folder' && before.type !== 'folder') || replaced.some((folder) => isBelow(path, folder))
-  return changes.filter((change) => chosen.includes(change) || isNeeded(change))
+  return changes.filter((change) => chosen.has(change) || isNeeded(change))
 }
 
 function foldersAbove(path: string): string[] {

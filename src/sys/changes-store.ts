@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { constants, createReadStream, existsSync } from 'node:fs'
+import { closeSync, constants, existsSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
 import { mkdir, open, readdir, readFile, realpath, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AppliedChanges, type ChangeSet, changeSetSchema, type ChangeStore, type ChangeTaking, type PendingChange } from '../contract/changes.js'
@@ -64,7 +64,7 @@ interface Keeping {
 async function keepContent({ draft, path, content, budget }: Keeping): Promise<{ hash: string; size: number }> {
   const hash = createHash('sha256')
   const part = join(draft, `part-${randomUUID()}`)
-  const file = await open(part, 'wx', 0o600)
+  const file = openSync(part, 'wx', 0o600)
   let size = 0
   try {
     for await (const bytes of content) {
@@ -72,13 +72,13 @@ async function keepContent({ draft, path, content, budget }: Keeping): Promise<{
       budget.left -= bytes.length
       if (budget.left < 0) throw new SandboxError('full', `${path} and the files before it hold more than the sandbox could write: they are mostly holes`)
       hash.update(bytes)
-      await file.writeFile(bytes)
+      for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at)
     }
   } finally {
-    await file.close()
+    closeSync(file)
   }
   const digest = hash.digest('hex')
-  await rename(part, join(draft, 'content', digest))
+  renameSync(part, join(draft, 'content', digest))
   return { hash: digest, size }
 }
 
@@ -170,10 +170,11 @@ async function applySet({ place, set, paths }: { place: string; set: ChangeSet; 
   await using walk = await openFolder(current)
   const [at, mark] = [join(place, set.id), join(place, set.id, 'applying')]
   const tasks = await planChanges({ walk, changes: chosen, isResumed: existsSync(mark) })
-  const content = (hash: string): AsyncIterable<Uint8Array> => checkedContent(join(at, 'content', hash), hash)
+  const content = (hash: string): Iterable<Uint8Array> => checkedContent(join(at, 'content', hash), hash)
   const begin = (): Promise<void> => writeFile(mark, '')
   if (tasks.length > 0) await applyTasks({ id: set.id, folder: set.folder, walk, tasks, begin, content })
-  const left = current.changes.filter((change) => !chosen.includes(change))
+  const taken = new Set(chosen)
+  const left = current.changes.filter((change) => !taken.has(change))
   if (left.length === 0) await rm(at, { recursive: true, force: true })
   else {
     await replaceManifest(place, { ...current, changes: left })
@@ -196,11 +197,17 @@ async function replaceManifest(place: string, set: ChangeSet): Promise<void> {
 }
 
 /** Throws once all was read when it is not what was stored. */
-async function* checkedContent(path: string, wanted: string): AsyncIterable<Uint8Array> {
+function* checkedContent(path: string, wanted: string): Iterable<Uint8Array> {
   const hash = createHash('sha256')
-  for await (const bytes of createReadStream(path, { highWaterMark: 2 ** 18 }) as AsyncIterable<Buffer>) {
-    hash.update(bytes)
-    yield bytes
+  const chunk = Buffer.alloc(2 ** 16)
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+  try {
+    for (let read = readSync(file, chunk); read > 0; read = readSync(file, chunk)) {
+      hash.update(chunk.subarray(0, read))
+      yield chunk.subarray(0, read)
+    }
+  } finally {
+    closeSync(file)
   }
   if (hash.digest('hex') !== wanted) throw new SandboxError('internal', `${path} is not what was stored`)
 }
