@@ -8,9 +8,11 @@ import { checkLimits, checkRun } from '../policy/apply.js'
 import { lackingLimits, userRefusal } from '../policy/choose.js'
 import { planRun } from '../policy/run.js'
 import { changeLimits } from '../policy/spec.js'
-import { buildReceipt, type ProgramLook, type ReceiptFacts } from '../receipt/index.js'
+import { buildReceipt, type ReceiptFacts } from '../receipt/index.js'
 import { Deadline } from './deadline.js'
 import { eventsOf } from './events-of-run.js'
+import type { FilesHost } from './file-operation.js'
+import { createFilesHost } from './files-host.js'
 import type { Inspector } from './inspector.js'
 import { Ledger } from './ledger.js'
 import { Leftovers } from './leftovers.js'
@@ -20,7 +22,9 @@ import { ProcessTable } from './process-table.js'
 import { isListening } from './ports-listening.js'
 import { type PortsOrder, SandboxPorts } from './ports.js'
 import { startProgram } from './program-starter.js'
-import { type LayeredSandbox, unreachable } from './snapshots-access.js'
+import { unseenPrograms } from './unseen-programs.js'
+import type { LayeredSandbox } from './snapshots-access.js'
+import { layerAccess } from './snapshots-worker.js'
 
 export interface SandboxMaking {
   readonly info: SandboxInfo
@@ -47,6 +51,7 @@ export class LiveSandbox {
   readonly life: Lifetime
   /** What of it can be reached from its host. */
   readonly ports: SandboxPorts
+  readonly files: FilesHost
   readonly #ledger = new Ledger()
   readonly #leftovers = new Leftovers()
   readonly processes = new ProcessTable({
@@ -86,6 +91,8 @@ export class LiveSandbox {
       checkOpen: () => this.#checkOpen(),
       onTraffic: () => this.life.activity.touch(),
     })
+    const inside = { surroundings: () => this.#surroundings(), findUser: (name: UserName) => this.#findUser(name) }
+    this.files = createFilesHost({ cell: open.cell, activity: this.life.activity, info: () => this.info, ...inside })
     void making.open.warden.ended.then((error) => this.failure(error ?? new Error('the channel was closed')))
   }
 
@@ -98,7 +105,7 @@ export class LiveSandbox {
     const { info } = this
     const { open, policy } = this.#making
     const planned = { spec: info.spec, clamped: info.clamped, origins: this.#origins, policy }
-    return { info, planned, cell: open.cell, access: () => unreachable }
+    return { info, planned, cell: open.cell, access: (signal) => layerAccess(this.files, signal) }
   }
 
   /** Why nothing can be started in it any more; undefined while it runs. */
@@ -279,19 +286,15 @@ export class LiveSandbox {
   async #clear(): Promise<void> {
     const { open } = this.#making
     this.life.finish()
-    await this.ports.close()
+    // A warden that answers no more does not keep listeners open: its own end ends what they wait for.
+    const unreachable = this.ports.close()
     this.#leftovers.end()
+    this.files.workers.close()
     open.warden.close()
-    await open.cell.close()
+    await Promise.all([open.cell.close(), unreachable])
     void this.#over?.then((why) => {
       this.life.events.tell({ type: 'closed', reason: why.message })
       this.#making.onGone(why)
     })
   }
-}
-
-/** Where nobody looks at programs, the latest is told with nothing found of it. */
-function unseenPrograms(runs: ReceiptFacts['runs']): ProgramLook[] {
-  const run = runs.at(-1)
-  return run ? [{ run, expectations: [], postures: [] }] : []
 }

@@ -1,4 +1,5 @@
 import type { Warden } from '../channel/index.js'
+import { SandboxError } from '../contract/errors.js'
 
 /** Whether something listens on a port of the cell's loopback, found out by connecting to it. */
 export async function isListening(warden: Pick<Warden, 'connect'>, port: number): Promise<boolean> {
@@ -6,7 +7,8 @@ export async function isListening(warden: Pick<Warden, 'connect'>, port: number)
     const connection = await warden.connect(port)
     await connection.destroy()
     return true
-  } catch {
-    return false
+  } catch (error) {
+    if (error instanceof SandboxError && (error.code === 'not-found' || error.code === 'busy')) return false
+    throw error
   }
 }

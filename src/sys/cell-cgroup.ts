@@ -44,7 +44,8 @@ export interface CellCgroup {
   /** Stops every guest, the warden not; resolves when they stand still. Throws SandboxError('unsupported') where no group can be frozen. */
   freeze(): Promise<void>
   thaw(): Promise<void>
-  /** What is frozen too. */
+  /** Every guest, if they were ever frozen: what is frozen may be unable to end. */
+  killFrozen(): void
   kill(): void
   /** Idempotent; kills what is left. */
   remove(): Promise<void>
@@ -185,6 +186,10 @@ class KernelCellCgroup implements CellCgroup {
 
   async thaw(): Promise<void> {
     await this.#freezer?.thaw()
+  }
+
+  killFrozen(): void {
+    this.#freezer?.kill()
   }
 
   kill(): void {

@@ -17,6 +17,8 @@ export interface Freezer {
   /** Resolves when the kernel says that all of it stands still. Throws SandboxError('busy') when that does not come about; then it goes on. */
   freeze(): Promise<void>
   thaw(): Promise<void>
+  /** All that may be frozen, none of which runs again. */
+  kill(): void
   /** So that what was killed can end; quiet when nothing is frozen, or nothing is left. */
   release(): Promise<void>
 }
@@ -49,6 +51,10 @@ class UnifiedFreezer implements Freezer {
     await until(() => this.#group.keyed('cgroup.events', 'frozen') === 0, () => Promise.resolve())
   }
 
+  kill(): void {
+    this.#group.kill()
+  }
+
   release(): Promise<void> {
     if (this.#group.read('cgroup.freeze') === '1') this.#group.write('cgroup.freeze', '0')
     return Promise.resolve()
@@ -75,6 +81,10 @@ class LegacyFreezer implements Freezer {
     await this.#dismiss()
     this.#group.write('freezer.state', thawed)
     await until(() => this.#group.read('freezer.state') === thawed, () => Promise.resolve())
+  }
+
+  kill(): void {
+    thawDead(this.#group)
   }
 
   async release(): Promise<void> {

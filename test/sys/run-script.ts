@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -21,6 +21,8 @@ const home = JSON.stringify(new URL('../../src/sys/native.ts', import.meta.url).
 /** Starts a TypeScript program in a node process of its own. */
 export async function startScript(program: URL, argv: readonly string[] = [], wrapper: readonly string[] = []): Promise<Script> {
   const folder = mkdtempSync(join(tmpdir(), 'gbx-script-'))
+  // Whoever a wrapper makes of us may read it.
+  chmodSync(folder, 0o755)
   const outfile = join(folder, 'script.mjs')
   await build({
     entryPoints: [fileURLToPath(program)],

@@ -19,7 +19,7 @@ export interface CellParts {
   readonly limits: CellLimits
   readonly inspection: CellInspection
   /** What stops its guests all at once; undefined where there are no cgroups. */
-  readonly cgroup: Pick<CellCgroup, 'freeze' | 'thaw' | 'kill'> | undefined
+  readonly cgroup: Pick<CellCgroup, 'freeze' | 'thaw' | 'killFrozen'> | undefined
   /** Host pids that are still the cell's, asked for when the monitor cannot vouch for their end. */
   readonly remains: () => readonly number[]
   /** Gives back what was taken for the cell; called once, when none of its processes is left. */
@@ -98,7 +98,7 @@ export class BwrapCell implements Cell {
   async #close(): Promise<void> {
     const { process, inspection, cgroup, remains, release } = this.#parts
     // What is frozen may be unable to end, and would keep its pid namespace from ending.
-    if (this.#isPaused) cgroup?.kill()
+    if (this.#isPaused) cgroup?.killFrozen()
     await Promise.all([endProcess(process, remains), inspection.close()])
     await release()
   }
