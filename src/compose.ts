@@ -139,6 +139,12 @@ function readVersion(): string {
 /** Files that take their place when they are whole. */
 export { draftIn, sweepDrafts } from './sys/draft.js'
 
+/** What commands wrote over folders of this machine. */
+export { createChangeStore } from './sys/changes-store.js'
+
+/** Folders of this machine as they travel into sandboxes and out of them. */
+export { localFiles } from './sys/host-folder.js'
+
 /** Who signs receipts on this machine. */
 export { findReceiptKey, loadReceiptKey } from './sys/receipt-key.js'
 

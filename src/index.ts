@@ -1,13 +1,31 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { createPlatform as composePlatform, defaultPlatform } from './compose.js'
+import { createPlatform as composePlatform, defaultPlatform, localFiles } from './compose.js'
 import type { Platform } from './contract/platform.js'
 import type { PlatformSettings } from './contract/platform-settings.js'
+import type { LocalFiles } from './contract/transfer.js'
 import { Sandbox as AnySandbox } from './sandbox/index.js'
 
 export { CommandError } from './sandbox/index.js'
 
 export type { Cell, CellChannel, CellRun, CellSpec, CellUsage, CommandRules, Driver, PostureSubject, Probe } from './contract/driver.js'
 export { type ErrorCode, SandboxError } from './contract/errors.js'
+export type {
+  CopyOptions,
+  Entry,
+  EntryType,
+  FileEvent,
+  FileOptions,
+  FilePath,
+  ListOptions,
+  PlatformFiles,
+  ReadOptions,
+  RemoveOptions,
+  SearchMatch,
+  SearchOptions,
+  SearchResult,
+  WatchOptions,
+  WriteOptions,
+} from './contract/files.js'
 export type { LimitName, Limits, LimitsInput } from './contract/limits.js'
 export type { PlatformSettings } from './contract/platform-settings.js'
 export type { Platform, PlatformProcess, SandboxFilter, SandboxInfo, SandboxUsage } from './contract/platform.js'
@@ -39,7 +57,15 @@ export type {
   SpawnOptions,
   Terminal,
   TerminalOptions,
+  DownloadOptions,
+  FileContent,
+  FileWatch,
+  SandboxFiles,
+  Transferred,
+  TransferProgress,
+  UploadOptions,
 } from './sandbox/index.js'
+export type { Skipped } from './contract/transfer.js'
 
 /** A platform on this machine. Nothing is touched before it is used; whoever creates it disposes of it. */
 export function createPlatform(settings: PlatformSettings = {}): Platform {
@@ -50,5 +76,9 @@ export function createPlatform(settings: PlatformSettings = {}): Platform {
 export class Sandbox extends AnySandbox {
   protected static override defaultPlatform(): Platform {
     return defaultPlatform()
+  }
+
+  protected static override localFiles(): LocalFiles {
+    return localFiles
   }
 }

@@ -30,3 +30,9 @@ export const searchOptionsSchema = z.strictObject({
   hidden: flag,
   limit: z.int().min(1).max(1_000_000).optional(),
 })
+
+/** Of one line: lines are what is searched. */
+export const patternSchema = textSchema
+  .min(1, 'must not be empty')
+  .refine((pattern) => !pattern.includes('\n'), 'must not contain a line break')
+  .refine((pattern) => new TextEncoder().encode(pattern).length <= 4095, 'must be at most 4095 bytes')

@@ -1,6 +1,7 @@
 import type { PlatformChanges } from './changes.js'
 import type { Probe } from './driver.js'
 import type { PlatformLife } from './lifetimes.js'
+import type { PlatformFiles } from './files.js'
 import type { LimitName, LimitsInput } from './limits.js'
 import type { Clamping } from './policy.js'
 import type { PlatformPorts } from './ports.js'
@@ -77,6 +78,7 @@ export interface SandboxUsage {
 /** What every door talks to. The engine is one; a client over HTTP will be another. */
 export interface Platform extends AsyncDisposable {
   readonly changes: PlatformChanges
+  readonly files: PlatformFiles
   readonly snapshots: PlatformSnapshots
   readonly life: PlatformLife
   readonly ports: PlatformPorts

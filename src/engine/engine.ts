@@ -12,8 +12,10 @@ import type { SnapshotStore, StoredSnapshot } from '../contract/snapshot-store.j
 import type { SpecInput } from '../contract/spec.js'
 import { type PlannedSandbox, planSandbox } from '../policy/apply.js'
 import { matchesFilter, parseFilter, parseId } from '../policy/spec.js'
+import { ChangesFacet } from './changes-facet.js'
 import { Creation } from './creation.js'
 import { Deadline } from './deadline.js'
+import { FilesFacet } from './files-facet.js'
 import { Filters, type FilterSource } from './filters.js'
 import { LifeFacet } from './life-facet.js'
 import { LiveSandbox, type SandboxMaking } from './live-sandbox.js'
@@ -47,6 +49,11 @@ export class Engine implements Platform {
   readonly processes = new ProcessesFacet((id) => this.#find(id))
   readonly life = new LifeFacet((id) => this.#find(id))
   readonly snapshots: SnapshotsFacet
+  readonly files = new FilesFacet(async (id) => (await this.#find(id)).files)
+  readonly changes = new ChangesFacet(async (id) => {
+    const { files, layered } = await this.#find(id)
+    return { files, layers: layered.cell.layers }
+  })
   readonly ports = new PortsFacet((id) => this.#find(id))
   readonly #options: EngineOptions
   readonly #bounds: PlatformBounds

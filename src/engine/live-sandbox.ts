@@ -87,7 +87,7 @@ export class LiveSandbox {
       id: info.id,
       listen: making.listen,
       connect: (port) => open.warden.connect(port),
-      listens: (port) => isListening(open.warden, port),
+      listens: (port) => isListening({ files: this.files, warden: open.warden }, port),
       checkOpen: () => this.#checkOpen(),
       onTraffic: () => this.life.activity.touch(),
     })

@@ -15,6 +15,7 @@ const mostPathBytes = 4095
 
 const slash = 0x2f
 const tilde = 0x7e
+const dot = 0x2e
 /** A surrogate without its other half, which UTF-8 has no bytes for. */
 const halfCharacter = /\p{Surrogate}/u
 const encoder = new TextEncoder()
@@ -63,11 +64,21 @@ function startingAt(path: Uint8Array, { workdir, home }: PathPlace): Uint8Array 
   if (path[0] === slash) return path
   const isOfHome = path[0] === tilde && (path.length === 1 || path[1] === slash)
   const folder = encoder.encode((isOfHome ? home : workdir).replace(/\/+$/, ''))
-  const below = isOfHome ? path.subarray(2) : path
+  const below = withoutDots(isOfHome ? path.subarray(2) : path)
   if (below.length === 0 && folder.length > 0) return folder
   const joined = new Uint8Array(folder.length + 1 + below.length)
   joined.set(folder)
   joined[folder.length] = slash
   joined.set(below, folder.length + 1)
   return joined
+}
+
+/** `./a` is `a`, and `.` nothing: the one thing that text alone can tell. */
+function withoutDots(path: Uint8Array): Uint8Array {
+  let at = 0
+  while (path[at] === dot && (at + 1 === path.length || path[at + 1] === slash)) {
+    at += 1
+    while (path[at] === slash) at += 1
+  }
+  return path.subarray(at)
 }

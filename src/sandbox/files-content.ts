@@ -17,8 +17,8 @@ const encoder = new TextEncoder()
 export function piecesOf(content: unknown, field = 'content'): AsyncIterable<Uint8Array> {
   if (typeof content === 'string' || content instanceof Uint8Array) return onePiece(toBytes(content, field))
   if (content instanceof Blob) return streamPieces(content.stream(), field)
-  if (hasMethod(content, 'getReader')) return streamPieces(content as unknown as ReadableStream<unknown>, field)
-  if (hasMethod(content, Symbol.asyncIterator)) return manyPieces(content as unknown as AsyncIterable<unknown>, field)
+  if (hasMethod(content, 'getReader')) return streamPieces(content as ReadableStream<unknown>, field)
+  if (hasMethod(content, Symbol.asyncIterator)) return manyPieces(content as AsyncIterable<unknown>, field)
   throw new SandboxError(
     'invalid',
     `${field}: expected a string, bytes (Uint8Array), a Blob, a ReadableStream or an async iterable of these, got ${kindOf(content)}`,

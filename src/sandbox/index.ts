@@ -6,3 +6,7 @@ export { type CreateOptions, type PlatformOptions, type RunOptions, Sandbox, typ
 export { CommandError, type ShellCommand, type ShellResult, type ShellWord } from './shell-template.js'
 export type { Terminal } from './terminal.js'
 export type { SnapshotShelf } from './snapshots.js'
+export type { FileContent } from './files-content.js'
+export type { DownloadOptions, Transferred, TransferProgress, UploadOptions } from './files-transfer.js'
+export type { FileWatch } from './files-watch.js'
+export type { SandboxFiles } from './files.js'

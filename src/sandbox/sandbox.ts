@@ -10,7 +10,9 @@ import type { Receipt } from '../contract/receipt.js'
 import { type Command, onOutputLimit as waysAtLimit, type RunRequest, type TerminalSize } from '../contract/run.js'
 import type { Change, ForkOptions, SinceOptions, SnapshotInfo, TakeOptions } from '../contract/snapshots.js'
 import type { SpecInput } from '../contract/spec.js'
+import type { LocalFiles } from '../contract/transfer.js'
 import { EventListeners, type SandboxEventOf, type SandboxEventType } from './events.js'
+import { SandboxFiles } from './files.js'
 import { chunksOf, type InputSource } from './input.js'
 import { Previews } from './ports.js'
 import { Process } from './process.js'
@@ -56,6 +58,7 @@ export interface RunOptions extends ProgramOptions {
 export class Sandbox implements AsyncDisposable {
   readonly id: string
   readonly driver: string
+  readonly files: SandboxFiles
   readonly #platform: Platform
   readonly #listeners: EventListeners
   readonly #previews: Previews
@@ -68,6 +71,7 @@ export class Sandbox implements AsyncDisposable {
     this.#previews = new Previews((port, options) => this.forward(port, options))
     this.#snapshots = new SandboxSnapshots(platform, info.id)
     this.driver = info.driver
+    this.files = new SandboxFiles({ id: info.id, files: platform.files, local: new.target.localFiles() })
   }
 
   static async create(options: CreateOptions = {}): Promise<Sandbox> {
@@ -98,6 +102,11 @@ export class Sandbox implements AsyncDisposable {
   /** Every snapshot there is, and a way to be rid of it. */
   static snapshots(options: Pick<PlatformOptions, 'platform'> = {}): SnapshotShelf {
     return (platformOf(options) ?? this.defaultPlatform()).snapshots
+  }
+
+  /** The same of this machine's own files. */
+  protected static localFiles(): LocalFiles | undefined {
+    return undefined
   }
 
   /** The room that knows of drivers overrides this; here none is known. */
@@ -254,7 +263,7 @@ export class Sandbox implements AsyncDisposable {
 
 const anyShell = 'exec "$(command -v bash || command -v sh)"'
 
-const platformFacets = ['life', 'ports', 'processes', 'snapshots'] as const
+const platformFacets = ['changes', 'files', 'life', 'ports', 'processes', 'snapshots'] as const
 const platformMethods = ['create', 'info', 'list', 'start', 'limit', 'usage', 'receipt', 'close', 'closeAll'] as const
 
 /** Undefined when none was given; what is no platform is refused. */

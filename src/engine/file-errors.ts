@@ -1,0 +1,73 @@
+/** What a kernel says of a path in a cell, as an error of ours: which call, which path, and why. */
+import { type ErrorCode, SandboxError } from '../contract/errors.js'
+import type { FilePath } from '../contract/files.js'
+import type { Limits } from '../contract/limits.js'
+import { describePath } from '../policy/file-path.js'
+import { printable } from '../policy/refusal.js'
+import { errno } from './errno.js'
+import { decode } from './file-entry.js'
+
+export interface FileCall {
+  /** `files.write` */
+  readonly name: string
+  readonly path: FilePath
+  /** Of a move, a copy or a link. */
+  readonly to?: FilePath
+}
+
+const words: Readonly<Record<number, readonly [code: ErrorCode, words: string]>> = {
+  [errno.ENOENT]: ['not-found', 'there is no such file or folder'],
+  [errno.ENOTDIR]: ['conflict', 'something in the path is no folder'],
+  [errno.EISDIR]: ['conflict', 'it is a folder'],
+  [errno.EEXIST]: ['conflict', 'it is there already'],
+  [errno.ENOTEMPTY]: ['conflict', 'the folder is not empty'],
+  [errno.ELOOP]: ['conflict', 'the path goes through too many symbolic links, or around in a circle'],
+  [errno.ENAMETOOLONG]: ['invalid', 'a name in the path is longer than 255 bytes'],
+  [errno.EINVAL]: ['invalid', 'this cannot be done with it'],
+  [errno.EBADMSG]: ['invalid', 'the archive cannot be read'],
+  [errno.ETXTBSY]: ['conflict', 'it is a program that is running'],
+  [errno.EBUSY]: ['conflict', 'it is in use'],
+  [errno.ENXIO]: ['conflict', 'it is no file'],
+  [errno.ENODEV]: ['conflict', 'it is no file'],
+  [errno.EACCES]: ['denied', 'this user may not'],
+  [errno.EPERM]: ['denied', 'this is not allowed'],
+  [errno.EROFS]: ['denied', 'it is read-only there'],
+  [errno.EMFILE]: ['busy', 'no more files can be open at once'],
+  [errno.ENFILE]: ['busy', 'no more files can be open at once'],
+  [errno.ENOMEM]: ['busy', 'there is no memory left for it'],
+  [errno.EAGAIN]: ['busy', 'it cannot be done right now'],
+  [errno.EMLINK]: ['conflict', 'it has too many links already'],
+}
+
+/** An ERROR of the file worker's. */
+export interface WorkerReport {
+  readonly errno: number
+  /** What the worker did, and to what. */
+  readonly text: string
+}
+
+export function fileError(call: FileCall, report: WorkerReport, limits: Limits): SandboxError {
+  const [code, why] = reasonOf(report.errno, limits)
+  const more = detailOf(call, report.text)
+  const isTold = more === undefined || code === 'not-found' || code === 'full'
+  return new SandboxError(code, `${describeCall(call)}: ${why}${isTold ? '' : ` (${more})`}`)
+}
+
+/** What the worker says beyond the call: what the thing is, or which other one was in the way. */
+function detailOf({ path, to }: FileCall, text: string): string | undefined {
+  const known = [path, ...(to === undefined ? [] : [to])].map((each) => (typeof each === 'string' ? each : decode(each)))
+  const rest = known.reduce((words, each) => words.replace(each, ''), text).replace(/[\s:]+$/, '')
+  return /\s/.test(rest) ? printable(rest) : undefined
+}
+
+export function describeCall({ name, path, to }: FileCall): string {
+  return `${name} ${describePath(path)}${to === undefined ? '' : ` to ${describePath(to)}`}`
+}
+
+function reasonOf(number: number, limits: Limits): readonly [ErrorCode, string] {
+  if (number === errno.ENOSPC || number === errno.EDQUOT) {
+    return ['full', `there is no room left (limits.disk is ${limits.diskBytes} bytes, limits.inodes ${limits.inodes})`]
+  }
+  if (number === errno.EFBIG) return ['full', `no file may be that large (limits.fileSize is ${limits.fileSizeBytes} bytes)`]
+  return words[number] ?? ['conflict', `errno ${number}`]
+}
