@@ -34,6 +34,7 @@ const field = /(^|[:;.] )(limits\.[a-zA-Z]+|[a-zA-Z]+)(?:\[(\d+)\])?(?:\.([^\s:]
 /** Where a field is named in other words. */
 const otherWords = [
   [/(?<=^|[:;.] )mounts are not available: /g, '--mount is not available: '],
+  [/(?<=^|[:;.] )mounts with an overlay are not available: /g, '--here, or --mount with :overlay, is not available: '],
   [/(?<=^|[:;.] )mounts that can be written to are not available: /g, '--mount with :rw is not available: '],
   ['(minTier)', '(--min-tier)'],
   [/(?<=^|[:;.] )seccomp profile (?=\S)/g, '--seccomp: profile '],

@@ -2,7 +2,7 @@ import { basename, resolve } from 'node:path'
 import { type Mount, mountModes } from '../contract/spec.js'
 import { refuseFlag } from './flag-values.js'
 
-const form = 'SRC[:DST][:ro|rw]'
+const form = 'SRC[:DST][:ro|rw|overlay]'
 
 /**
  * 'data', 'data:rw', 'data:/mnt/d', 'data:/mnt/d:rw' as a mount. SRC may be relative to where we were started; DST is where the cell shows it. A colon

@@ -23,6 +23,7 @@ export interface RunFlags extends LimitFlags {
   readonly template?: string
   readonly name?: string
   readonly receipt?: string
+  readonly here?: true
   readonly json?: true
   readonly quiet?: true
 }

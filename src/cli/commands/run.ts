@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createPlatform, loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
+import type { ChangeSet } from '../../contract/changes.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { PlatformProcess, SandboxInfo } from '../../contract/platform.js'
 import type { Ending } from '../../contract/run.js'
 import { PolicyRefusal } from '../../policy/policy-refusal.js'
 import { explainClamped } from '../clamped-line.js'
 import { exitCodeOf, signalExitCode } from '../exit-codes.js'
+import { asHere, changesReport, checkHere, type Ended as HereEnded, type Here, keepChanges, sayChanges, withHere } from '../here.js'
 import { forwardInput, type Input, openInput } from '../input.js'
 import { type Interrupts, Stopped, untilAborted, watchInterrupts } from '../interrupts.js'
 import { inShell, printJson, say } from '../print.js'
@@ -30,14 +32,20 @@ function shownAs(error: PolicyRefusal, policy: string | undefined): SandboxError
 
 async function runOnce(argv: readonly string[], flags: RunFlags): Promise<number> {
   const own = flags.policy === undefined ? undefined : readPolicy(flags.policy)
-  const { spec, request } = parseRunFlags(argv, flags, policyInForce(own))
+  const parsed = parseRunFlags(argv, flags, policyInForce(own))
+  const { request } = parsed
+  const here = flags.here ? withHere(parsed.spec) : undefined
+  const spec = here?.spec ?? parsed.spec
   using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
   // A key that cannot be had is told before the program has run for nothing.
   if (receipt) await loadReceiptKey()
   const input = openInput()
   using interrupts = watchInterrupts()
   await using platform = createPlatform()
-  const info = await platform.create(own === undefined ? spec : { ...spec, policy: own }, { signal: interrupts.signal })
+  const info = await platform.create(own === undefined ? spec : { ...spec, policy: own }, { signal: interrupts.signal }).catch((error: unknown) => {
+    throw here ? asHere(error) : error
+  })
+  if (here) checkHere(info)
   if (!flags.json && !flags.quiet) sayIfAny(explainUnenforced(info.unenforced))
   if (!flags.json) sayIfAny(explainClamped(info.clamped))
 
@@ -46,7 +54,8 @@ async function runOnce(argv: readonly string[], flags: RunFlags): Promise<number
   let program: PlatformProcess | undefined
   try {
     program = await platform.start(info.id, { ...request, stdin: input !== undefined, output: {} }, { signal: interrupts.signal })
-    const finished = finish({ program, info, flags, cursor, takeReceipt, signal: interrupts.signal, name: argv[0] ?? '' })
+    const keep = here && keeper(here, { platform, info, command: argv, program })
+    const finished = finish({ program, info, flags, cursor, takeReceipt, keep, signal: interrupts.signal, name: argv[0] ?? '' })
     return await orStopped(finished, { interrupts, program, input })
   } catch (error) {
     if (!(error instanceof Stopped)) startLine(cursor)
@@ -81,17 +90,20 @@ interface Running {
   readonly flags: RunFlags
   readonly cursor: Cursor
   readonly takeReceipt: () => Promise<void>
+  /** Keeps what was written over the folder we were started in. */
+  readonly keep: (() => Promise<ChangeSet | undefined>) | undefined
   /** Once told to stop, nothing more is said of the program. */
   readonly signal: AbortSignal
   readonly name: string
 }
 
-async function finish({ program, info, flags, cursor, takeReceipt, signal, name }: Running): Promise<number> {
+async function finish({ program, info, flags, cursor, takeReceipt, keep, signal, name }: Running): Promise<number> {
   if (flags.json) {
     const [captured, ending] = await Promise.all([captureOutput(program), program.ended])
     signal.throwIfAborted()
     await takeReceipt()
-    await printJson(toReport(info, ending, captured))
+    const kept = await keep?.()
+    await printJson({ ...toReport(info, ending, captured), ...(keep && { changes: kept ? changesReport(kept) : null }) })
     return exitCodeOf(ending.outcome)
   }
   const streamed = streamOutput(program, cursor)
@@ -102,6 +114,11 @@ async function finish({ program, info, flags, cursor, takeReceipt, signal, name 
     if (explanation !== undefined) startLine(cursor)
     sayIfAny(explanation)
     await takeReceipt()
+    if (keep) {
+      const kept = await keep()
+      startLine(cursor)
+      await sayChanges(kept, { quiet: flags.quiet === true })
+    }
     return exitCodeOf(ending.outcome)
   } catch (error) {
     if (!(error instanceof ReaderGone)) throw error
@@ -109,6 +126,14 @@ async function finish({ program, info, flags, cursor, takeReceipt, signal, name 
     await program.kill('its reader is gone')
     await takeReceipt()
     return signalExitCode('SIGPIPE')
+  }
+}
+
+/** What the program left running may write no more while that is read. */
+function keeper(here: Here, { program, ...ended }: HereEnded & { readonly program: PlatformProcess }): () => Promise<ChangeSet | undefined> {
+  return async () => {
+    await program.kill('its command is over')
+    return keepChanges(here, ended)
   }
 }
 

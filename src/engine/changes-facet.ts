@@ -1,0 +1,69 @@
+/** What was written over folders that a sandbox sees through an overlay, told entry by entry. */
+import type { WorkerEntry } from '../channel/index.js'
+import { checkCallOptions } from '../contract/call-options.js'
+import type { PlatformChanges, Written } from '../contract/changes.js'
+import type { CellLayer } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import type { CallOptions } from '../contract/platform.js'
+import { printable } from '../contract/printable.js'
+import { FileOperation, type FilesHost } from './file-operation.js'
+
+export interface ChangesHost {
+  readonly files: FilesHost
+  readonly layers: readonly CellLayer[]
+}
+
+export class ChangesFacet implements PlatformChanges {
+  readonly #find: (id: string) => Promise<ChangesHost>
+
+  constructor(find: (id: string) => Promise<ChangesHost>) {
+    this.#find = find
+  }
+
+  async written(id: string, target: string, options: CallOptions = {}): Promise<readonly Written[]> {
+    const { signal } = checkCallOptions(options)
+    signal?.throwIfAborted()
+    const { files, layers } = await this.#find(id)
+    const layer = layers.find(({ kind, path }) => kind === 'overlay' && path === target)
+    if (layer?.kind !== 'overlay') throw new SandboxError('invalid', `target: '${printable(target)}' is no mount with an overlay`)
+    // Root of the cell can read whatever a guest made; where there is none, there is only one user anyway.
+    const user = files.users.some(({ name }) => name === 'root') ? 'root' : files.defaultUser
+    const order = { host: files, call: { name: 'changes', path: target }, user, signal, layers: true }
+    return FileOperation.run(order, ({ client }) => listing(client.list(Buffer.from(`${layer.index}`), { inLayers: true }), target))
+  }
+}
+
+/** What could not be looked into would look like what is not there. */
+async function listing(entries: AsyncGenerator<WorkerEntry, { readonly isIncomplete: boolean }, undefined>, target: string): Promise<Written[]> {
+  const written: Written[] = []
+  for (;;) {
+    const next = await entries.next()
+    if (next.done === true) {
+      if (!next.value.isIncomplete) return written
+      throw new SandboxError('denied', `not all that was written in ${target} can be read: a folder there is closed to its owner`)
+    }
+    if (next.value.name.length > 0) written.push(writtenOf(next.value))
+  }
+}
+
+/** The mark of a folder that hides what is beneath it; a deleted path is a device without numbers. */
+const opaque = 1n
+
+export function writtenOf({ name, type, mode, size, rdev, target }: WorkerEntry): Written {
+  const path = textOf(name)
+  if (path === undefined) return { type: 'other', path: new TextDecoder().decode(name), why: 'its name is no text' }
+  if (type === 'file') return { type, path, mode, size }
+  if (type === 'folder') return { type, path, mode, hides: rdev === opaque }
+  if (type === 'device' && rdev === 0n) return { type: 'removed', path }
+  if (type !== 'link') return { type: 'other', path, why: `it is a ${type === 'fifo' ? 'FIFO' : type}` }
+  const leads = target && textOf(target)
+  return leads === undefined ? { type: 'other', path, why: 'it is a link to what is no text' } : { type, path, target: leads }
+}
+
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}

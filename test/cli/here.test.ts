@@ -1,0 +1,219 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { skipGroup } from '../unless.js'
+import { type CliResult, cliPath, collect, parseAs } from './cli.js'
+import { isBwrapReady } from './machine.js'
+
+interface Account {
+  readonly name: string
+  readonly uid: number
+  readonly wrapper: readonly string[]
+}
+
+const self: Account = { name: 'whoever tests', uid: process.getuid?.() ?? -1, wrapper: [] }
+const ordinary: Account = { name: 'an ordinary user', uid: 65_534, wrapper: ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups'] }
+const accounts = self.uid === 0 ? [self, ordinary] : [self]
+
+let top: string
+let project: string
+
+const shell = (script: string, cwd: string, { wrapper }: Account): string => {
+  const [file = '', ...rest] = [...wrapper, '/bin/sh', '-ec', script]
+  const { status, stdout, stderr } = spawnSync(file, rest, { cwd, encoding: 'utf8', env: { PATH: process.env.PATH, HOME: '/nonexistent' } })
+  if (status !== 0) throw new Error(`${stdout}${stderr}`)
+  return stdout
+}
+
+function glovebox(account: Account, args: readonly string[], cwd = project): Promise<CliResult> {
+  const [file = '', ...rest] = [...account.wrapper, process.execPath, cliPath, ...args]
+  const places = { HOME: join(top, 'home'), GLOVEBOX_CHANGES_DIR: join(top, 'changes'), XDG_RUNTIME_DIR: '', NO_COLOR: '1' }
+  const child = spawn(file, rest, { cwd, env: { ...process.env, ...places } })
+  child.stdin.end()
+  return collect(child)
+}
+
+const here = (account: Account, script: string, flags: readonly string[] = []): Promise<CliResult> =>
+  glovebox(account, ['run', '-q', '--driver', 'bwrap', '--timeout', '120s', '--here', ...flags, '--', '/bin/sh', '-ec', script])
+
+/** Everything that can be seen of a tree, but for what depends on when and where it was written. */
+function photograph(folder: string, { times = false } = {}): string[] {
+  const seen = (name: string): string[] => {
+    const path = join(folder, name)
+    const status = lstatSync(path)
+    const isIndex = name === '.git/index' && !times
+    const content = status.isSymbolicLink() ? readlinkSync(path) : status.isFile() && !isIndex ? readFileSync(path, 'hex') : ''
+    const when = times ? ` ${status.ino} ${status.mtimeMs} ${status.ctimeMs}` : ''
+    const below = status.isDirectory() ? readdirSync(path).flatMap((each) => seen(join(name, each))) : []
+    return [`${name} ${status.mode.toString(8)} ${status.uid} ${content}${when}`, ...below]
+  }
+  return seen('.').sort()
+}
+
+const git = 'git -c user.name=Ann -c user.email=ann@example.org -c init.defaultBranch=main'
+const clock = 'export GIT_AUTHOR_DATE=2020-01-01T00:00:00Z GIT_COMMITTER_DATE=2020-01-01T00:00:00Z HOME=/tmp; umask 022'
+
+function makeProject(account: Account): void {
+  mkdirSync(project)
+  chownSync(project, account.uid, account.uid)
+  const script = `${clock}
+    ${git} init -q .
+    for name in README.md doomed.txt old-name.txt tool.sh swap-file; do echo "$name" > $name; done
+    mkdir -p src/deep swap-dir/inner back; echo main > src/main.c; echo deep > src/deep/file; echo in > swap-dir/inner/file; echo old > back/old
+    ${git} add -A; ${git} commit -qm first`
+  shell(script, project, account)
+  // So that nothing is younger than the command that is run next.
+  shell('sleep 0.05', project, account)
+}
+
+const changing = `${clock}
+  echo more >> README.md
+  rm doomed.txt
+  mv old-name.txt new-name.txt
+  printf '\\000\\001binary' > blob.bin
+  ln -s ../../outside escape
+  chmod 755 tool.sh
+  rm -r swap-dir; echo now a file > swap-dir
+  rm swap-file; mkdir swap-file; echo inner > swap-file/inner
+  rm -r back; echo file > back; rm back; mkdir back; echo again > back/again
+  mkdir -p fresh/empty; echo f > fresh/file
+  mv src source
+  ${git} add -A; ${git} commit -qm second
+  chmod 700 fresh; echo closed > closed; chmod 000 closed`
+
+beforeEach(() => {
+  top = realpathSync(mkdtempSync(join(tmpdir(), 'gbx-here-')))
+  chmodSync(top, 0o755)
+  project = join(top, 'project')
+})
+
+afterEach(() => rmSync(top, { recursive: true, force: true }))
+
+describe.each(accounts)('run --here as $name', (account) => {
+  skipGroup(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')
+  beforeEach(() => {
+    for (const name of ['home', 'changes']) {
+      mkdirSync(join(top, name), { mode: 0o700 })
+      chownSync(join(top, name), account.uid, account.uid)
+    }
+    makeProject(account)
+  })
+
+  test('leaves a repository alone until its changes are applied, and then it is as if the command had run there', async () => {
+    const control = join(top, 'control')
+    cpSync(project, control, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true })
+    shell(`chown -R ${account.uid}:${account.uid} ${control}`, top, self)
+    shell(changing, control, account)
+    const before = photograph(project, { times: true })
+    const run = await here(account, changing, ['--json'])
+    expect({ code: run.code, stderr: run.stderr }).toEqual({ code: 0, stderr: '' })
+    expect(photograph(project, { times: true })).toEqual(before)
+    const { changes } = parseAs<{ changes: { id: string; changes: { change: string; path: string }[] } }>(run.stdout)
+    const rows = changes.changes.filter(({ path }) => !path.startsWith('.git/')).map(({ change, path }) => `${change} ${path}`)
+    expect(rows).toEqual([
+      'M README.md',
+      'A back/again',
+      'D back/old',
+      'A blob.bin',
+      'A closed',
+      'D doomed.txt',
+      'A escape',
+      'A fresh',
+      'A fresh/empty',
+      'A fresh/file',
+      'A new-name.txt',
+      'D old-name.txt',
+      'A source',
+      'A source/deep',
+      'A source/deep/file',
+      'A source/main.c',
+      'D src',
+      'D src/deep',
+      'D src/deep/file',
+      'D src/main.c',
+      'M swap-dir',
+      'D swap-dir/inner',
+      'D swap-dir/inner/file',
+      'M swap-file',
+      'A swap-file/inner',
+      'M tool.sh',
+    ])
+    const shown = await glovebox(account, ['changes', changes.id.slice(0, 5)])
+    expect(shown.stdout).toContain('A  escape  → ../../outside, leads out of the folder\n')
+    expect(shown.stdout).toMatch(/^M {2}\.git: \d+ files$/m)
+    expect(shown.stdout).toContain('--- a/README.md\n+++ b/README.md\n@@ -1 +1,2 @@\n README.md\n+more\n')
+    expect(shown.stdout).toContain('+++ b/blob.bin\nbinary, or too large to show\n')
+    expect(await glovebox(account, ['apply', '-q'])).toMatchObject({ code: 0, stderr: '', stdout: '' })
+    expect(photograph(project)).toEqual(photograph(control))
+    expect(shell(`HOME=/tmp; ${git} fsck 2>&1; ${git} log --format=%s; ${git} status --porcelain`, project, account)).toBe(
+      shell(`HOME=/tmp; ${git} fsck 2>&1; ${git} log --format=%s; ${git} status --porcelain`, control, account),
+    )
+    expect((await glovebox(account, ['changes'])).stderr).toContain('no changes are pending')
+  }, 120_000)
+
+  test('says on stderr what changed and how to go on, and nothing of its own on stdout', async () => {
+    const run = await glovebox(account, ['run', '--driver', 'bwrap', '--here', '--', '/bin/sh', '-c', 'echo told; echo new > new; exit 3'])
+    expect([run.code, run.stdout]).toEqual([3, 'told\n'])
+    expect(run.stderr).toMatch(/^A {2}new {2}4 bytes\n\n--- \/dev\/null\n\+\+\+ b\/new\n@@ -0,0 \+1 @@\n\+new\nglovebox: 1 change of .*project kept aside: glovebox apply [a-z0-9]{8} takes them over, glovebox drop [a-z0-9]{8} forgets them\n$/m)
+    expect(await glovebox(account, ['drop'])).toMatchObject({ code: 0, stderr: `glovebox: dropped 1 change of ${project}\n` })
+    expect((await glovebox(account, ['apply'])).stderr).toContain(`no changes of ${project} are pending`)
+    expect(existsSync(join(project, 'new'))).toBe(false)
+    const idle = await glovebox(account, ['run', '--driver', 'bwrap', '--here', '--', '/bin/sh', '-c', 'touch README.md; cat README.md; pwd'])
+    expect([idle.stdout, idle.stderr]).toEqual(['README.md\n/workspace\n', expect.stringContaining('glovebox: nothing was changed\n')])
+    expect(readdirSync(join(top, 'changes')).filter((name) => name !== 'locks')).toEqual([])
+  }, 60_000)
+
+  test('refuses what changed underneath, takes single files, and follows no link that was planted meanwhile', async () => {
+    await here(account, 'echo mine > README.md; echo new > src/new; echo two > two; rm doomed.txt')
+    writeFileSync(join(project, 'README.md'), 'theirs\n')
+    const before = photograph(project)
+    const refused = await glovebox(account, ['apply'])
+    expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining('nothing was applied: changed meanwhile: README.md\n')])
+    expect(photograph(project)).toEqual(before)
+    expect((await glovebox(account, ['apply', '--', 'two'])).stderr).toBe(`glovebox: applied 1 change to ${project}, 3 still pending\n`)
+    mkdirSync(join(top, 'outside'))
+    renameSync(join(project, 'src'), join(project, 'elsewhere'))
+    symlinkSync(join(top, 'outside'), join(project, 'src'))
+    expect((await glovebox(account, ['apply', '--', 'src/new'])).stderr).toContain('src/new (its folder is gone, or a link)')
+    expect(readdirSync(join(top, 'outside'))).toEqual([])
+    expect((await glovebox(account, ['apply', '--', join(top, 'outside')])).stderr).toContain(`is not in ${project}`)
+    expect(existsSync(join(project, 'doomed.txt'))).toBe(true)
+  }, 60_000)
+
+  test('holds what is written to the disk of the cell, and keeps what there was room for', async () => {
+    const run = await here(account, 'head -c 100000 /dev/zero > fits; head -c 9000000 /dev/zero > large 2>/dev/null || rm large; echo end > end', ['--disk', '2m'])
+    expect(run.code).toBe(0)
+    await glovebox(account, ['apply'])
+    expect([lstatSync(join(project, 'fits')).size, existsSync(join(project, 'large')), readFileSync(join(project, 'end'), 'utf8')]).toEqual([100_000, false, 'end\n'])
+  }, 60_000)
+
+  test('costs what was changed: of 20,000 files none is read that was not', async () => {
+    shell('mkdir many; cd many; seq 20000 | xargs touch', project, account)
+    const small = await here(account, 'echo 1 > one')
+    const run = await here(account, 'echo x > many/77; rm many/78')
+    expect(run.stderr).toMatch(/2 changes of/)
+    expect(run.ms).toBeLessThan(small.ms * 2 + 1500)
+  }, 60_000)
+})
+
+describe('run --here', () => {
+  skipGroup(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')
+  test.each([
+    ['/', 'it is the whole host'],
+    ['/proc', 'kernel'],
+  ])('refuses %s with the reason, and says where to go', async (folder, why) => {
+    mkdirSync(join(top, 'changes'), { mode: 0o700 })
+    const { code, stderr } = await glovebox(self, ['run', '-q', '--driver', 'bwrap', '--here', '--', 'true'], folder)
+    expect([code, stderr]).toEqual([125, expect.stringMatching(new RegExp(`^glovebox: --here: ${folder} cannot be mounted: .*${why}.*\nhint: cd PROJECT && glovebox run --here`))])
+  })
+
+  test('refuses a folder with keys, and a second folder for /workspace', async () => {
+    mkdirSync(join(project, '.ssh'), { recursive: true })
+    const keys = await glovebox(self, ['run', '-q', '--driver', 'bwrap', '--here', '--', 'true'])
+    expect(keys.stderr).toMatch(/^glovebox: --here: .*project cannot be mounted: it holds .ssh/)
+    const two = await glovebox(self, ['run', '-q', '--here', '--mount', '/usr:/workspace', '--', 'true'])
+    expect(two.stderr).toMatch(/^glovebox: --here: takes \/workspace, which --mount takes too/)
+  })
+})
