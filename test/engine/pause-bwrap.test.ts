@@ -1,4 +1,5 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -105,9 +106,13 @@ test('kill -9 of the engine while a sandbox is paused leaves no process and no g
 
 test('an ordinary user without cgroups is refused with the reason, and what runs goes on', async ({ skip }) => {
   if (process.getuid?.() !== 0 || !existsSync('/usr/bin/setpriv')) skip('needs root to become someone else')
-  const ordinary = ['env', '-u', 'GLOVEBOX_KEY_DIR', '-u', 'GLOVEBOX_SNAPSHOT_DIR', 'HOME=/nonexistent', 'setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups']
+  const place = mkdtempSync(join(tmpdir(), 'pause-ordinary-'))
+  chownSync(place, 65_534, 65_534)
+  const places = ['CACHE', 'STATE', 'KEY', 'SNAPSHOT'].map((name) => `GLOVEBOX_${name}_DIR=${place}/${name}`)
+  const ordinary = ['env', ...places, 'setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups']
   const { ended } = await startScript(new URL('programs/hold-paused.ts', import.meta.url), [], ordinary)
   const { stdout, stderr } = await ended
+  rmSync(place, { recursive: true })
   if (stdout === '') skip(`this user can open no cell here: ${stderr.slice(0, 500)}`)
   const told = JSON.parse(stdout) as { code: string; message: string; state: string; pause: { available: boolean; why: string } }
   expect(told).toMatchObject({ code: 'unsupported', state: 'running', pause: { available: false } })
