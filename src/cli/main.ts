@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, CommanderError } from 'commander'
 import { SandboxError } from '../contract/errors.js'
+import { addChanges } from './change-commands.js'
 import { findCalled, hasJsonFlag, withoutHelpCommand, withSubcommands } from './command-path.js'
 import type { DemoFlags } from './commands/demo.js'
 import { refuseChangedArguments } from './exact-arguments.js'
@@ -11,6 +12,8 @@ import { addPolicy } from './policy-commands.js'
 import { ownName, printFailure } from './print.js'
 import { addReceipt } from './receipt-commands.js'
 import { addRun } from './run-options.js'
+import { addSh } from './sh-options.js'
+import { addSnapshots } from './snapshots-commands.js'
 import { flushOutput, OutputRefused, ReaderGone, writeOut } from './streams.js'
 
 const examples = (name: string): string => `
@@ -40,10 +43,13 @@ function buildProgram({ args, finish, print }: Called): Command {
     .enablePositionalOptions()
     .hook('preAction', () => refuseChangedArguments(args))
   addRun(program, finish)
+  addSh(program, finish)
   addDoctor(program, finish)
   addDemo(program, finish)
+  addChanges(program, finish)
   addPolicy(program, finish)
   addReceipt(program, finish)
+  addSnapshots(program, finish)
   for (const command of withSubcommands(program)) {
     command
       .exitOverride()

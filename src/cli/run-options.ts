@@ -7,7 +7,10 @@ const notes = (name: string): string => `
 COMMAND is run as it is, never by a shell; that would be: run -- sh -c 'a | b'
 Input that is piped or redirected to us is handed to it. A limit that you state
 and that cannot be enforced here is refused; ${name} doctor says which can.
-A mount is at /mnt/NAME and read-only unless stated; a colon in a path is \\:
+A mount is at /mnt/NAME and read-only unless stated; MODE is ro, rw or overlay,
+which lets it write without touching SRC. A colon in a path is \\:
+With --here the folder stays as it is: what changed is shown on stderr, then
+${name} apply takes it over and ${name} drop forgets it.
 
 Exit code: the program's own, or
   124  it ran longer than --timeout, or computed longer than --cpu-time
@@ -36,6 +39,7 @@ export function addRun(program: Command, finish: (code: number) => void): void {
     .usage('[OPTIONS] [--] COMMAND [ARG...]')
     .passThroughOptions()
   addProgram(command)
+  command.option('--here', 'this folder as /workspace; changes are kept aside')
   addLimits(command, { timeout: '60s' })
   addSandbox(command)
   command
@@ -64,7 +68,7 @@ export function addSandbox(command: Command): void {
     .optionsGroup('The sandbox:')
     .option('--template <NAME>', 'its files: host, python, node, shell (host)')
     .option('--root <MODE>', 'its root: readonly or overlay (readonly)')
-    .option('--mount <SRC[:DST][:ro|rw]>', 'show it a file or folder; may be repeated', repeated)
+    .option('--mount <SRC[:DST][:MODE]>', 'show it a file or folder; may be repeated', repeated)
     .option('--seccomp <FILE>', 'system calls by this Docker profile (ours)')
     .option('--policy <FILE|PRESET>', 'caps and defaults; or strict, data (default)', once('--policy'))
     .option('--driver <NAME>', 'build it with this driver only')

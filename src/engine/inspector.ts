@@ -35,7 +35,7 @@ export class Inspector {
   #short: ProgramLook | undefined
   /** Users of whom a program was read in full. */
   readonly #known = new Set<UserName>()
-  readonly #knownWorkers = new Set<UserName>()
+  readonly #knownWorkers = new Set<string>()
 
   constructor({ cell, filter }: InspectorOptions) {
     this.#cell = cell
@@ -80,7 +80,7 @@ export class Inspector {
 
   /** The same for one of our own, which is nobody's run. */
   async inspectWorker(worker: Omit<GatedProgram, 'run' | 'depth'>): Promise<void> {
-    const { name } = worker.user
+    const name = `${worker.user.name} ${worker.request.layers === true}`
     await this.#look({ ...worker, depth: this.#knownWorkers.has(name) ? 'short' : 'full' })
     this.#knownWorkers.add(name)
   }

@@ -3,7 +3,7 @@ import type { Expectation, Json, Posture } from '../contract/posture.js'
 import { resources } from './start-request.js'
 
 export interface ProgramDemand {
-  readonly request: Pick<StartRequest, 'uid' | 'gid' | 'capabilities' | 'rlimits'>
+  readonly request: Pick<StartRequest, 'uid' | 'gid' | 'capabilities' | 'rlimits' | 'layers'>
   /** Those that a program cannot be rid of; none when not given. */
   readonly groups?: readonly number[] | undefined
   /** SHA-256 of the filter that was sent, hexadecimal; undefined where the driver's guests run unfiltered. */
@@ -35,11 +35,12 @@ export function programExpectations(demand: ProgramDemand): Expectation[] {
 
 /** What is read only of the first program of its kind, since every other is started in the same way. */
 export function fullProgramExpectations(demand: ProgramDemand): Expectation[] {
-  const { filterHash } = demand
+  const { filterHash, request } = demand
   return [
     ...programExpectations(demand),
     ...(filterHash === undefined ? [] : [{ control: 'filter', value: filterHash }]),
-    { control: 'descriptors', value: [0, 1, 2] },
+    // A worker that is to read layers holds their folder, and no program ever does.
+    { control: 'descriptors', value: request.layers === true ? [0, 1, 2, 3] : [0, 1, 2] },
   ]
 }
 
