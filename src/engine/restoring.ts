@@ -23,15 +23,27 @@ export function checkRoom({ info, needs }: StoredSnapshot, { diskBytes, inodes, 
 export async function restoreSnapshot(snapshot: StoredSnapshot, layers: readonly KeptLayer[], access: LayerAccess): Promise<void> {
   const entries = new Ahead(readTar(snapshot.archive()))
   try {
-    for (let first = await entries.peek(); first !== undefined; first = await entries.peek()) {
-      const layer = layerOf(first.header.path, layers)
-      if (!layer) throw new SandboxError('invalid', `from: ${snapshot.info.id} has /${first.header.path}, where this sandbox has no folder of its own`)
-      await access.unpack(layer.path, archiveOf(layer, entries)).catch((error: unknown) => {
-        throw roomError(error, snapshot)
-      })
-    }
+    await restoreEntries(snapshot, layers, { entries, access })
+  } catch (error) {
+    throw entries.failure ?? error
   } finally {
     await entries.close()
+  }
+}
+
+interface Restoring {
+  readonly entries: Ahead
+  readonly access: LayerAccess
+}
+
+async function restoreEntries(snapshot: StoredSnapshot, layers: readonly KeptLayer[], { entries, access }: Restoring): Promise<void> {
+  for (let first = await entries.peek(); first !== undefined; first = await entries.peek()) {
+    const { path } = first.header
+    const layer = layerOf(path, layers)
+    if (!layer) throw new SandboxError('invalid', `from: ${snapshot.info.id} has /${path}, where this sandbox has no folder of its own`)
+    await access.unpack(layer.path, archiveOf(layer, entries)).catch((error: unknown) => {
+      throw roomError(error, snapshot)
+    })
   }
 }
 
@@ -39,9 +51,9 @@ export async function restoreSnapshot(snapshot: StoredSnapshot, layers: readonly
 async function* archiveOf(layer: KeptLayer, entries: Ahead): AsyncGenerator<Uint8Array, void, undefined> {
   const below = (path: string): string => path.slice(layer.prefix.length + 1)
   for (let entry = await entries.peek(); entry?.header.path.startsWith(`${layer.prefix}/`) === true; entry = await entries.peek()) {
-    const { header, content } = entry
+    const { header } = entry
     yield encodeTarHeader({ ...header, path: below(header.path), target: header.type === 'same' ? below(header.target) : header.target })
-    yield* content
+    yield* entries.contentOf(entry)
     yield tarPadding(header.size)
     entries.take()
   }
@@ -60,14 +72,31 @@ function roomError(error: unknown, { info, needs }: StoredSnapshot): unknown {
 class Ahead {
   readonly #entries: AsyncGenerator<TarEntry, void, undefined>
   #next: Promise<TarEntry | undefined> | undefined
+  #failure: unknown
 
   constructor(entries: AsyncGenerator<TarEntry, void, undefined>) {
     this.#entries = entries
   }
 
   peek(): Promise<TarEntry | undefined> {
-    this.#next ??= this.#entries.next().then(({ value }) => value ?? undefined)
+    this.#next ??= this.#entries.next().then(
+      ({ value }) => value ?? undefined,
+      (error: unknown) => this.#fail(error),
+    )
     return this.#next
+  }
+
+  async *contentOf({ content }: TarEntry): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      yield* content
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  /** Why the archive could not be read, if it could not: that is no fault of the cell's. */
+  get failure(): unknown {
+    return this.#failure
   }
 
   take(): void {
@@ -76,5 +105,11 @@ class Ahead {
 
   async close(): Promise<void> {
     await this.#entries.return()
+  }
+
+  /** Not as it is: whoever feeds a worker with this takes an error of ours for the worker's. */
+  #fail(error: unknown): never {
+    this.#failure ??= error
+    throw new Error('the archive cannot be read', { cause: error })
   }
 }

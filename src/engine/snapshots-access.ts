@@ -1,5 +1,4 @@
 /** How snapshots reach into a cell: what the file worker does for them, and nothing of how. */
-import { SandboxError } from '../contract/errors.js'
 import type { SandboxInfo } from '../contract/platform.js'
 import type { PlannedSandbox } from '../policy/apply.js'
 import type { LayeredCell } from './snapshots-layers.js'
@@ -40,8 +39,3 @@ export interface LayeredSandbox {
   /** Reaches every file that the sandbox's programs can make. Aborting ends what is under way. */
   access(signal: AbortSignal | undefined): LayerAccess
 }
-
-const notYet = (): never => {
-  throw new SandboxError('unsupported', 'no worker reaches the files yet')
-}
-export const unreachable: LayerAccess = { list: notYet, pack: notYet, unpack: notYet }

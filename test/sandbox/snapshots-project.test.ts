@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -49,7 +50,7 @@ function shown(changes: Awaited<ReturnType<Sandbox['diff']>>): string[] {
 
 async function unpacked(archive: AsyncIterable<Uint8Array>): Promise<string[]> {
   const place = mkdtempSync(join(folder, 'export-'))
-  writeFileSync(join(place, 'a.tar'), archive as unknown as Uint8Array)
+  await writeFile(join(place, 'a.tar'), archive)
   const { status, stdout } = spawnSync('tar', ['tf', 'a.tar'], { cwd: place, encoding: 'utf8' })
   expect(status).toBe(0)
   return stdout.trim().split('\n')
