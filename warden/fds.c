@@ -12,7 +12,7 @@
 #define SYS_close_range 436
 #endif
 
-enum { SPARE_FILES = 16 };
+enum { SPARE_FILES = 16, PIPE_WIDE = 4 * FDS_PIPE_USUAL };
 
 /* Kernels before 5.9: the soft limit is the highest number that can have been opened since the warden set it. */
 static int close_each(unsigned first, unsigned last)
@@ -55,4 +55,9 @@ bool fds_leave_room(int fd)
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return false;
   errno = EMFILE;
   return (rlim_t)fd + SPARE_FILES < limit.rlim_cur;
+}
+
+bool fds_widen_pipe(int fd)
+{
+  return fcntl(fd, F_SETPIPE_SZ, PIPE_WIDE) >= PIPE_WIDE;
 }

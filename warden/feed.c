@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "connection.h"
+#include "fds.h"
 #include "pages.h"
 #include "terminal.h"
 #include "wire.h"
@@ -31,7 +32,8 @@ void feed_close(struct warden *warden, struct run *run)
   struct feed *feed = &run->feed;
   if (feed->fd >= 0) close(feed->fd);
   feed->fd = -1;
-  size_t dropped = feed->length;
+  size_t dropped = feed->length + feed->owed;
+  feed->owed = 0;
   release(feed);
   give_back(warden, run, dropped);
 }
@@ -55,28 +57,57 @@ void feed_lose(struct warden *warden, struct run *run)
   feed_close(warden, run);
 }
 
+/* A program that is fed without a pause gets a wider pipe, so that less of the time goes into waking it. */
+static bool widen(struct feed *feed)
+{
+  if (feed->widened || feed->length < FDS_PIPE_USUAL) return false;
+  feed->widened = true;
+  return fds_widen_pipe(feed->fd);
+}
+
+/* Hands on what is taken without waiting: that many bytes, or -1 when the other end is gone. */
+static ssize_t hand_on(struct feed *feed, const uint8_t *bytes, size_t length)
+{
+  size_t handed = 0;
+  while (handed < length) {
+    ssize_t written = write(feed->fd, bytes + handed, length - handed);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) break;
+    if (written < 0) return -1;
+    handed += (size_t)written;
+  }
+  if (handed) feed->last = bytes[handed - 1];
+  return (ssize_t)handed;
+}
+
+/* Credit goes back in quarters of a window: each return wakes the engine. */
+static void owe(struct warden *warden, struct run *run, size_t bytes)
+{
+  struct feed *feed = &run->feed;
+  feed->owed += (uint32_t)bytes;
+  if (feed->owed < FRAME_WINDOW / 4) return;
+  bytes = feed->owed;
+  feed->owed = 0;
+  give_back(warden, run, bytes);
+}
+
 void feed_pump(struct warden *warden, struct run *run)
 {
   struct feed *feed = &run->feed;
-  size_t handed = 0;
   while (feed->length) {
-    size_t straight = FRAME_WINDOW - feed->head;
-    ssize_t written = write(feed->fd, feed->bytes + feed->head, feed->length < straight ? feed->length : straight);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && errno == EAGAIN) break;
-    if (written < 0) {
+    size_t straight = FRAME_WINDOW - feed->head, most = feed->length < straight ? feed->length : straight;
+    ssize_t handed = hand_on(feed, feed->bytes + feed->head, most);
+    if (handed < 0) {
       connection_note(run, errno);
-      feed_close(warden, run);
-      break;
+      return feed_close(warden, run);
     }
-    feed->last = feed->bytes[(feed->head + (size_t)written - 1) % FRAME_WINDOW];
-    feed->head = (feed->head + (size_t)written) % FRAME_WINDOW;
-    feed->length -= (size_t)written;
-    handed += (size_t)written;
+    feed->head = (feed->head + (size_t)handed) % FRAME_WINDOW;
+    feed->length -= (size_t)handed;
+    owe(warden, run, (size_t)handed);
+    if ((size_t)handed < most && !widen(feed)) break;
   }
   if (!feed->length && feed->bytes) release(feed);
   if (!feed->length && feed->ending && feed->fd >= 0) end(warden, run);
-  give_back(warden, run, handed);
 }
 
 static void store(struct feed *feed, const struct frame *frame)
@@ -86,6 +117,30 @@ static void store(struct feed *feed, const struct frame *frame)
   memcpy(feed->bytes + tail, frame->payload, straight);
   memcpy(feed->bytes, frame->payload + straight, frame->length - straight);
   feed->length += frame->length;
+}
+
+/* While nothing waits there is no need to copy. */
+static const char *take_bytes(struct warden *warden, struct run *run, const struct frame *frame)
+{
+  struct feed *feed = &run->feed;
+  struct frame rest = *frame;
+  if (!feed->length) {
+    ssize_t handed = hand_on(feed, frame->payload, frame->length);
+    if (handed < 0) {
+      feed->owed += frame->length;
+      connection_note(run, errno);
+      feed_close(warden, run);
+      return NULL;
+    }
+    owe(warden, run, (size_t)handed);
+    rest.payload += handed;
+    rest.length -= (uint32_t)handed;
+  }
+  if (!rest.length) return NULL;
+  if (!feed->bytes && !(feed->bytes = pages_map(FRAME_WINDOW))) return "no memory for input";
+  store(feed, &rest);
+  feed_pump(warden, run);
+  return NULL;
 }
 
 const char *feed_take(struct warden *warden, struct run *run, const struct frame *frame)
@@ -99,9 +154,8 @@ const char *feed_take(struct warden *warden, struct run *run, const struct frame
     give_back(warden, run, frame->length);
     return NULL;
   } else {
-    if (!feed->bytes && !(feed->bytes = pages_map(FRAME_WINDOW))) return "no memory for input";
     feed->credit -= frame->length;
-    store(feed, frame);
+    return take_bytes(warden, run, frame);
   }
   feed_pump(warden, run);
   return NULL;

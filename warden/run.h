@@ -12,6 +12,7 @@ struct tap {
   int fd; /* -1: the stream has ended */
   bool terminal; /* what waits in it cannot be counted */
   uint32_t credit;
+  bool widened;     /* its pipe has more room than pipes begin with */
   bool draining;    /* the program has exited: only `remaining` more bytes are its own */
   size_t remaining;
 };
@@ -22,7 +23,9 @@ struct feed {
   uint8_t *bytes; /* a ring of one window, there only while it holds something */
   size_t head, length;
   uint32_t credit; /* what the engine may still send */
+  uint32_t owed;   /* handed on, and not given back yet */
   bool ending;     /* close once empty */
+  bool widened;    /* its pipe has more room than pipes begin with */
   uint8_t last;    /* the byte that was handed on last */
 };
 

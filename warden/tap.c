@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "connection.h"
+#include "fds.h"
 #include "terminal.h"
 
 bool tap_is_open(const struct warden *warden, const struct tap *tap)
@@ -20,6 +21,13 @@ static void end(struct warden *warden, struct run *run, int stream)
   close(tap->fd);
   tap->fd = -1;
   queue_frame(&warden->queue, &(struct frame){ .type = FRAME_OUTPUT, .stream = (uint8_t)stream, .run = run->id });
+}
+
+/* A pipe that is found full belongs to a program that prints faster than it is read: with more room it waits less. */
+static void widen(struct tap *tap)
+{
+  tap->widened = true;
+  fds_widen_pipe(tap->fd);
 }
 
 static size_t most_to_read(const struct tap *tap)
@@ -47,6 +55,7 @@ void tap_read(struct warden *warden, struct run *run, int stream)
   frame_put_header(at, &frame);
   queue_commit(&warden->queue, FRAME_HEADER + (size_t)got);
   tap->credit -= (uint32_t)got;
+  if (!tap->widened && got >= FDS_PIPE_USUAL) widen(tap);
   if (tap->draining) tap->remaining -= (size_t)got;
 }
 

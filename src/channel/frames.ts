@@ -9,8 +9,8 @@ import { SandboxError } from '../contract/errors.js'
 
 export const headerBytes = 12
 export const protocolVersion = 3
-export const windowBytes = 256 * 1024
-export const maxPieceBytes = 65_536
+export const windowBytes = 512 * 1024
+export const maxPieceBytes = 256 * 1024
 export const maxFilterBytes = 32_768
 export const maxRulesBytes = 4 * 2 ** 20
 export const maxStartBytes = 4 * 2 ** 20

@@ -1,6 +1,6 @@
 import { Duplex } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { encodeFrame } from '../../src/channel/frames.js'
+import { encodeFrame, windowBytes } from '../../src/channel/frames.js'
 import { connectWarden } from '../../src/channel/index.js'
 import { decodeStart } from '../../src/channel/start-payload.js'
 import { connected, numbers, request, running, ScriptedWarden, settle } from './scripted-warden.js'
@@ -220,7 +220,7 @@ describe('closing', () => {
       process.exited,
       process.kill(),
       warden.start(request),
-      process.write(Buffer.alloc(300_000)),
+      process.write(Buffer.alloc(windowBytes + 1)),
       (async () => {
         for await (const _ of process.output);
       })(),

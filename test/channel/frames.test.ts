@@ -120,7 +120,7 @@ describe('frames', () => {
       'unknown type': header({ type: 0x66 }),
       'type of the other side': header({ type: frameTypes.kill }),
       'length below the least': header({ type: frameTypes.started, length: 3 }),
-      'length above the most': header({ type: frameTypes.output, stream: 1, length: 65_537 }),
+      'length above the most': header({ type: frameTypes.output, stream: 1, length: 262_145 }),
       'length of 4 GiB': header({ type: frameTypes.fatal, run: 0, length: 0xffffffff }),
       'stream where none is': header({ stream: 1 }),
       'output for no stream': header({ type: frameTypes.output }),

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type Frame, Peer, type Start, TYPE, u32 } from './frames.js'
+import { type Frame, Peer, type Start, TYPE, u32, WINDOW } from './frames.js'
 
 const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 const shell = (script: string, more: Partial<Start> = {}): Start => ({ argv: ['sh', '-c', script], ...more })
@@ -11,7 +11,7 @@ const failureOf = (frame: Frame) => ({ stage: frame.payload.readUInt32LE(0), err
 
 test('HELLO names the version and the window', async () => {
   await using peer = new Peer()
-  expect((await peer.takeType(TYPE.HELLO)).payload).toEqual(u32(3, 262144))
+  expect((await peer.takeType(TYPE.HELLO)).payload).toEqual(u32(3, WINDOW))
 })
 
 test('a program is started, heard on both streams, and its exit code told', async () => {
@@ -34,7 +34,7 @@ test('bytes come back exactly: 8 MiB of noise through cat', async () => {
   const noise = randomBytes(8 * 1024 * 1024)
   peer.start(1, { argv: ['cat'], stdin: true })
   const echoed = peer.collect(1)
-  let credit = 262144
+  let credit = WINDOW
   for (let at = 0; at < noise.length; ) {
     while (credit === 0) credit += (await peer.takeType(TYPE.CREDIT, 1)).payload.readUInt32LE(0)
     const piece = noise.subarray(at, at + Math.min(credit, 50_000))

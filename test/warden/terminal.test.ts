@@ -157,7 +157,7 @@ test('a flood stops at the window until there is credit', async () => {
 
 test('input that is not read is held, and its credit kept, until it is', async () => {
   await using peer = new Peer()
-  peer.start(1, shell('stty raw -echo; echo ready; sleep 0.5; head -c 262144 | sha256sum'))
+  peer.start(1, shell(`stty raw -echo; echo ready; sleep 0.5; head -c ${WINDOW} | sha256sum`))
   const person = new Person(peer, 1)
   await person.read(/ready\n/)
   for (let sent = 0; sent < WINDOW; sent += 65536) peer.send({ type: TYPE.STDIN, run: 1, payload: Buffer.alloc(65536, 'x') })
