@@ -19,15 +19,17 @@ static int open_near(const struct warden *warden)
 /* By its other end where the kernel can: a path may lead elsewhere. */
 static int open_far(int near)
 {
-  const int flags = O_RDWR | O_NOCTTY | O_CLOEXEC;
+  const int flags = O_RDWR | O_NOCTTY;
   int locked = 0;
   unsigned number;
   if (ioctl(near, TIOCSPTLCK, &locked) < 0 || ioctl(near, TIOCGPTN, &number) < 0) return -1;
   int far = ioctl(near, TIOCGPTPEER, flags);
-  if (far >= 0 || (errno != ENOTTY && errno != EINVAL)) return far;
+  /* Asked for with the rest, O_CLOEXEC would stay on the file, and /proc tell it of the copies that programs have too. */
+  if (far >= 0) return fcntl(far, F_SETFD, FD_CLOEXEC) < 0 ? (close(far), -1) : far;
+  if (errno != ENOTTY && errno != EINVAL) return far;
   char path[32];
   snprintf(path, sizeof path, "/dev/pts/%u", number);
-  return open(path, flags | O_NOFOLLOW);
+  return open(path, flags | O_CLOEXEC | O_NOFOLLOW);
 }
 
 static int dress(int far, const struct start *start)

@@ -1,4 +1,5 @@
 /** The terminal that we are at, handed to a program in a sandbox and taken back whatever happens. */
+import { spawnSync } from 'node:child_process'
 import { SandboxError } from '../contract/errors.js'
 import type { TerminalSize } from '../contract/run.js'
 
@@ -25,33 +26,43 @@ export function openOwnTerminal(): OwnTerminal {
   // Whoever stopped us has changed the terminal meanwhile.
   const onContinue = (): void => {
     stdin.setRawMode(false)
-    stdin.setRawMode(true)
+    makeRaw(stdin)
     told()
   }
   const takeBack = ({ isOrderly } = { isOrderly: false }): void => {
     if (onResize === undefined) return
     onResize = undefined
-    process.off('exit', takeBack)
+    process.off('exit', onExit)
     process.off('SIGCONT', onContinue)
     stdout.off('resize', told)
     stdin.setRawMode(false)
     if (!isOrderly) stdout.write(plainScreen)
   }
+  const onExit = (): void => takeBack()
   return {
     get size() {
       return sizeOf(stdout)
     },
     hand(listener) {
       onResize = listener
-      process.on('exit', () => takeBack())
+      process.on('exit', onExit)
       process.on('SIGCONT', onContinue)
       stdout.on('resize', told)
-      stdin.setRawMode(true)
+      makeRaw(stdin)
       // It may have changed since the program was started with the size it had.
       told()
     },
     takeBack,
   }
+}
+
+/**
+ * Node's own raw mode still begins a new line at the left, where a program that draws goes straight down; it is what puts all of it back, however we end.
+ * Where there is no stty it has to do.
+ */
+function makeRaw(stdin: NodeJS.ReadStream): void {
+  stdin.setRawMode(true)
+  spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'] })
 }
 
 /** Some terminals do not know how large they are. */

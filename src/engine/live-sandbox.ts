@@ -19,6 +19,7 @@ import { Leftovers } from './leftovers.js'
 import { Lifetime } from './lifetime.js'
 import { brokenCell, type OpenCell } from './open-cell.js'
 import { ProcessTable } from './process-table.js'
+import { readProcesses } from './process-table-usage.js'
 import { isListening } from './ports-listening.js'
 import { type PortsOrder, SandboxPorts } from './ports.js'
 import { startProgram } from './program-starter.js'
@@ -54,10 +55,7 @@ export class LiveSandbox {
   readonly files: FilesHost
   readonly #ledger = new Ledger()
   readonly #leftovers = new Leftovers()
-  readonly processes = new ProcessTable({
-    rows: () => Promise.reject(new SandboxError('unsupported', 'not yet')),
-    activity: { touch: () => this.life.activity.touch(), hold: () => this.life.activity.hold() },
-  })
+  readonly processes = new ProcessTable({ rows: () => readProcesses(this.files), activity: () => this.life.activity })
   #info: SandboxInfo
   #origins: Origins
   #openRuns = 0

@@ -1,13 +1,14 @@
+import type { WorkerProcessRow } from '../channel/index.js'
 import type { ProcessState } from '../contract/processes.js'
+import { FileOperation, type FilesHost } from './file-operation.js'
 
 /** One process of a cell, as its /proc tells. */
-export interface ProcessRow {
-  readonly pid: number
-  readonly ppid: number
-  /** The kernel's letter: R, S, D, T, Z … */
-  readonly state: string
-  readonly cpuMs: number
-  readonly residentBytes: number
+export type ProcessRow = Pick<WorkerProcessRow, 'pid' | 'parent' | 'state' | 'cpuMs' | 'residentBytes'>
+
+/** Every process of a cell, looked at now by a worker in it. */
+export function readProcesses(host: FilesHost): Promise<readonly ProcessRow[]> {
+  const order = { host, call: { name: 'processes.list', path: '/proc' }, user: host.defaultUser, signal: undefined }
+  return FileOperation.run(order, ({ client }) => client.processes())
 }
 
 export interface TreeUsage {
@@ -24,7 +25,7 @@ export interface TreeUsage {
 export function treeUsage(rows: readonly ProcessRow[], pid: number): TreeUsage | undefined {
   const program = rows.find((row) => row.pid === pid)
   if (!program) return undefined
-  const tree = descendants(rows, program.ppid)
+  const tree = descendants(rows, program.parent)
   return {
     state: stateOf(program.state),
     cpuMs: sum(tree.map(({ cpuMs }) => cpuMs)),
@@ -36,9 +37,9 @@ export function treeUsage(rows: readonly ProcessRow[], pid: number): TreeUsage |
 function descendants(rows: readonly ProcessRow[], ancestor: number): ProcessRow[] {
   const children = new Map<number, ProcessRow[]>()
   for (const row of rows) {
-    const siblings = children.get(row.ppid)
+    const siblings = children.get(row.parent)
     if (siblings) siblings.push(row)
-    else children.set(row.ppid, [row])
+    else children.set(row.parent, [row])
   }
   const found: ProcessRow[] = []
   const open = [ancestor]

@@ -15,7 +15,7 @@ const mostEndedBytes = 8 * 2 ** 20
 export interface ProcessTableOptions {
   /** Every process of the cell, looked at now. */
   readonly rows: () => Promise<readonly ProcessRow[]>
-  readonly activity: KeptActivity
+  readonly activity: () => KeptActivity
 }
 
 /** The programs that a sandbox keeps, and the latest of them that have ended. */
@@ -56,7 +56,7 @@ export class ProcessTable {
     const isNamed = (kept: KeptProcess): boolean => (typeof name === 'number' ? kept.pid === name : kept.tag === name)
     const found = [...this.#living].find(isNamed) ?? this.#ended.findLast(isNamed)
     if (!found) throw new SandboxError('not-found', `there is no process ${typeof name === 'number' ? name : `'${printable(name)}'`} that is kept`)
-    this.#options.activity.touch()
+    this.#options.activity().touch()
     return found.view({ replay })
   }
 
@@ -67,7 +67,7 @@ export class ProcessTable {
   }
 
   #keep(program: RunningProgram, plan: RunPlan): KeptProcess {
-    const kept = new KeptProcess({ program, plan, activity: this.#options.activity })
+    const kept = new KeptProcess({ program, plan, activity: this.#options.activity() })
     this.#living.add(kept)
     kept.ended.then(
       () => this.#retire(kept),

@@ -117,3 +117,31 @@ describe('a process that is kept', () => {
     expect(await rejectionOf(engine.processes.list(id))).toMatchObject({ code: 'closed' })
   })
 })
+
+describe('the list of processes', () => {
+  test('tells of each that is kept its command, tag and state, and what it uses with all that it started', async () => {
+    expect(await engine.processes.list(id)).toEqual([])
+    const { marker, command } = markedSleep()
+    const family = await keep(`(setsid ${command} &); ${command} & echo up; wait`, { tag: 'family' })
+    const busy = await keep(['sh', '-c', 'while :; do :; done'])
+    await readLine(family)
+    await waitUntil(() => isRunning(marker))
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    const [one, other] = await engine.processes.list(id)
+    expect(one).toMatchObject({ pid: family.pid, tag: 'family', state: 'sleeping', user: 'user', isTerminal: false, processes: 3 })
+    expect(one?.memoryBytes).toBeGreaterThan(300_000)
+    expect(one?.ending).toBeUndefined()
+    expect(other).toMatchObject({ pid: busy.pid, command: ['sh', '-c', 'while :; do :; done'], state: 'running', processes: 1 })
+    expect(other).not.toHaveProperty('tag')
+    expect(other?.cpuMs).toBeGreaterThan(50)
+    await busy.signal('SIGSTOP')
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    expect((await engine.processes.list(id))[1]).toMatchObject({ pid: busy.pid, state: 'stopped' })
+    await Promise.all([busy.kill(), family.kill()])
+    const ended = await engine.processes.list(id)
+    expect(ended).toMatchObject([
+      { state: 'ended', processes: 0, memoryBytes: 0, ending: { outcome: { kind: 'killed' } } },
+      { state: 'ended', processes: 0, memoryBytes: 0, ending: { outcome: { kind: 'killed' } } },
+    ])
+  })
+})

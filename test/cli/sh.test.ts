@@ -1,0 +1,144 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { cli, cliPath, fake, processesWith } from './cli.js'
+
+const driver = fileURLToPath(new URL('./at-terminal.py', import.meta.url))
+const sigterm = 15
+
+type Step = readonly ['expect' | 'send', string] | readonly ['resize', number, number] | readonly ['signal', number]
+
+interface Seen {
+  readonly text: string
+  readonly code: number
+  readonly restored: boolean
+  readonly failure: string | null
+}
+
+/** The real program at a real terminal. */
+async function atTerminal(args: readonly string[], steps: readonly Step[]): Promise<Seen> {
+  const child = spawn('/usr/bin/python3', [driver, process.execPath, cliPath, 'sh', '--quiet', ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
+  child.stdin.end(JSON.stringify(steps))
+  let printed = ''
+  child.stdout.on('data', (bytes: Buffer) => {
+    printed += bytes.toString()
+  })
+  await once(child, 'close')
+  return JSON.parse(printed) as Seen
+}
+
+/** A shell that reads nothing of this machine's set-up. */
+const plain = [...fake, '--env', 'PS1=ready> ', '--', 'bash', '--norc', '-i']
+
+const left = { restored: true, failure: null }
+
+describe('glovebox sh', () => {
+  test('is a shell at the own terminal, which knows its size and hands on its exit code', async () => {
+    const seen = await atTerminal(plain, [
+      ['expect', 'ready> '],
+      ['send', 'stty size; tty; echo "$TERM"\r'],
+      ['expect', '24 80\r\n/dev/pts/'],
+      ['expect', 'xterm-256color'],
+      ['resize', 50, 132],
+      ['send', 'stty size\r'],
+      ['expect', '50 132'],
+      ['send', 'exit 42\r'],
+    ])
+    expect(seen).toMatchObject({ code: 42, ...left })
+  })
+
+  test('gives every key to what runs in it, Ctrl-C and Ctrl-D too', async () => {
+    const seen = await atTerminal(plain, [
+      ['expect', 'ready> '],
+      ['send', 'echo slee""ping; sleep 30\r'],
+      ['expect', 'sleeping\r\n'],
+      ['send', '\x03'],
+      ['expect', 'ready> '],
+      ['send', 'echo code $?\r'],
+      ['expect', 'code 130'],
+      ['expect', 'ready> '],
+      ['send', "sh -c 'echo sleeping; exec sleep 30'\r"],
+      ['expect', '\rsleeping\r\n'],
+      ['send', '\x1a'],
+      ['expect', 'Stopped'],
+      ['expect', 'ready> '],
+      ['send', 'kill -9 %1; wait 2>/dev/null; (exit 6)\r'],
+      ['expect', 'ready> '],
+      ['send', '\x04'],
+    ])
+    expect(seen).toMatchObject({ code: 6, ...left })
+  })
+
+  test('runs the program that is given, and says when there is none', async () => {
+    expect(await atTerminal([...fake, '--', 'sh', '-c', 'test -t 0 && test -t 1 && test -t 2 && exit 9'], [])).toMatchObject({ code: 9, ...left })
+    const seen = await atTerminal([...fake, '--', 'no-such-program'], [])
+    expect(seen).toMatchObject({ code: 127, ...left, text: expect.stringContaining('no-such-program') })
+  })
+
+  test('is ended by --timeout, with one line at the left of the screen', async () => {
+    const seen = await atTerminal([...fake, '--timeout', '1s', '--', 'sh', '-c', 'stty raw; printf partial; sleep 30'], [])
+    expect(seen).toMatchObject({ code: 124, ...left })
+    expect(seen.text).toMatch(/partial.*\r\n.*glovebox:.* longer than 1 s/s)
+  })
+
+  test.each([
+    ['SIGTERM', sigterm, 143],
+    ['SIGHUP', 1, 129],
+    ['SIGQUIT', 3, 131],
+  ])('told to stop by %s takes everything along and leaves the terminal as it was', async (_, number, code) => {
+    const marker = `31.${process.pid}${number}7`
+    const seen = await atTerminal(
+      [...fake, '--', 'sh', '-c', `echo up; sleep ${marker}`],
+      [
+        ['expect', 'up'],
+        ['signal', number],
+      ],
+    )
+    expect(seen).toMatchObject({ code, ...left })
+    expect(processesWith(marker)).toEqual([])
+  })
+
+  test('whose sandbox is gone from under it says so and leaves the terminal as it was', async () => {
+    // Without walls the program reaches its own warden: the parent of its parent.
+    const killWarden = 'keeper=$(ps -o ppid= -p $$ | tr -d " "); echo up; kill -9 $(ps -o ppid= -p $keeper); sleep 30'
+    const seen = await atTerminal([...fake, '--', 'sh', '-c', killWarden], [['expect', 'up']])
+    expect(seen).toMatchObject({ code: 125, ...left, text: expect.stringContaining('ended') })
+  })
+
+  test.skipIf(!existsSync('/usr/bin/vim'))('has room for an editor', async () => {
+    const seen = await atTerminal(
+      [...fake, '--', 'sh', '-c', 'vim -u NONE -n "$HOME/gbx-vim-test-$$.txt"; cat "$HOME/gbx-vim-test-$$.txt"; rm "$HOME/gbx-vim-test-$$.txt"'],
+      [
+        ['expect', '~'],
+        ['send', 'ihello from vim\x1b'],
+        ['send', ':wq\r'],
+        ['expect', 'hello from vim\r\n'],
+      ],
+    )
+    expect(seen).toMatchObject({ code: 0, ...left })
+  })
+
+  test('works in a real cell, with root and home of its own', async () => {
+    const seen = await atTerminal(
+      [],
+      [
+        ['expect', '\x1b[36mglovebox\x1b[0m:/workspace$ '],
+        ['send', 'stty size; id -u; pwd; tty\r'],
+        ['expect', '24 80\r\n1000\r\n/workspace\r\n/dev/pts/0'],
+        ['send', 'sleep 30\r'],
+        ['send', '\x03'],
+        ['expect', '^C'],
+        ['send', 'exit 3\r'],
+      ],
+    )
+    expect(seen).toMatchObject({ code: 3, ...left })
+  })
+
+  test('without a terminal says what to do instead', async () => {
+    const { code, stdout, stderr } = await cli(['sh', ...fake])
+    expect([code, stdout]).toEqual([125, ''])
+    expect(stderr).toMatch(/stdin is no terminal.*\n.*glovebox run -- /s)
+  })
+})
