@@ -9,7 +9,9 @@ export function addSnapshots(program: Command, finish: (code: number) => void): 
   const snapshots = program
     .command('snapshots')
     .summary('list and remove the snapshots that are kept here')
-    .description('Lists and removes the snapshots that are kept on this machine. They are taken by\nsandbox.snapshot() of the library, and stay until they are removed.')
+    .description(
+      'Lists and removes the snapshots that are kept on this machine. They are taken by\nsandbox.snapshot() of the library, and stay until they are removed.',
+    )
     .usage('COMMAND [OPTIONS]')
     .helpOption('-h, --help', 'print this')
     .helpCommand(false)
@@ -21,7 +23,9 @@ function addList(snapshots: Command, finish: (code: number) => void): void {
   snapshots
     .command('list')
     .summary('list every snapshot, the oldest first')
-    .description('Lists every snapshot, the oldest first: when it was taken, the size of its files,\nhow many entries it has, its template, its id and its name.')
+    .description(
+      'Lists every snapshot, the oldest first: when it was taken, how large its files\nare, how many entries it has, its template, its id and its name.',
+    )
     .usage('[OPTIONS]')
     .option('--json', 'print one JSON object')
     .helpOption('-h, --help', 'print this')

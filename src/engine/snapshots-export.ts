@@ -20,7 +20,10 @@ export function exportChanges(exporting: Exporting, access: LayerAccess): AsyncG
   const paths = exportedPaths(exporting.differences, exporting.now)
   const marked = [...paths].find((path) => nameOf(path).startsWith(removalMark))
   if (marked !== undefined) {
-    throw new SandboxError('conflict', `/${Buffer.from(marked, 'latin1').toString('utf8')} cannot be exported: a name that begins with ${removalMark} means something removed`)
+    throw new SandboxError(
+      'conflict',
+      `/${Buffer.from(marked, 'latin1').toString('utf8')} cannot be exported: a name that begins with ${removalMark} means something removed`,
+    )
   }
   return archiveOf(exporting, access, paths)
 }

@@ -65,7 +65,12 @@ export class SnapshotsFacet implements PlatformSnapshots {
     const { planned } = await this.#parts.find(id)
     return this.#drafted(id, signal, async (draft) => {
       const origin = await draft.seal()
-      const spec = { ...planned.spec, from: origin.info.id, ...(plan.name !== undefined && { name: plan.name }), ...(plan.metadata && { metadata: plan.metadata }) }
+      const spec = {
+        ...planned.spec,
+        from: origin.info.id,
+        ...(plan.name !== undefined && { name: plan.name }),
+        ...(plan.metadata && { metadata: plan.metadata }),
+      }
       return this.#createAll({ ...planned, spec }, { origin, count: plan.count, signal })
     })
   }

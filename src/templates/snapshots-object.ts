@@ -32,8 +32,8 @@ export interface ObjectPlace {
 
 /** Undefined when there is none. Throws SandboxError('broken') when its facts cannot be read. */
 export async function readObject({ folder, id, name }: ObjectPlace): Promise<StoredSnapshot | undefined> {
-  const text = await readFile(join(folder, objectFiles.about), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined
+  const text = await readFile(join(folder, objectFiles.about), 'utf8').catch((error: unknown) => {
+    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined
     throw damaged(id, error)
   })
   return text === undefined ? undefined : storedSnapshot({ folder, id, ...(name !== undefined && { name }) }, parseAbout(id, text))

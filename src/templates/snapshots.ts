@@ -107,8 +107,8 @@ async function remove({ top, drafts, objects, names }: Places, reference: string
   const grave = newDraft(drafts)
   const isThere = await rename(objectFolder(objects, id), grave).then(
     () => true,
-    (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return false
+    (error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
       throw folderError(top, error)
     },
   )

@@ -37,7 +37,9 @@ const look = 'cd /; stat -c "%n %a %u:%g %Y" workspace/* tmp/* home/user/* home/
 
 testUnless(lacking)('every folder of its own comes back, hidden files and all; shared memory does not', async () => {
   await use({}, async (sandbox) => {
-    await sandbox.run('echo w > /workspace/w; echo t > /tmp/t; echo h > ~/.profile; echo s > /dev/shm/s; chmod 4711 /tmp/t; touch -d 2020-02-02T02:02:02.5 ~/.profile')
+    await sandbox.run(
+      'echo w > /workspace/w; echo t > /tmp/t; echo h > ~/.profile; echo s > /dev/shm/s; chmod 4711 /tmp/t; touch -d 2020-02-02T02:02:02.5 ~/.profile',
+    )
     const before = (await sandbox.run(look)).stdout
     expect(before.trim().split('\n').length).toBe(3)
     await use({ from: await kept(sandbox) }, async (again) => {
@@ -61,14 +63,17 @@ testUnless(noRoot)('what its user may not read is kept all the same, and belongs
   })
 })
 
-testUnless(lacking || (noRoot === false && 'cells have a root here, who may read it'))('a file that nobody may read fails the snapshot by its name', async () => {
-  await use({}, async (sandbox) => {
-    await sandbox.run('echo secret > locked; chmod 000 locked')
-    const error = await rejectionOf(sandbox.snapshot())
-    expect(error).toMatchObject({ code: 'denied', message: expect.stringContaining('locked') })
-    expect(await rejectionOf(sandbox.diff())).toMatchObject({ code: 'denied', message: expect.stringContaining('/workspace/locked') })
-  })
-})
+testUnless(lacking || (noRoot === false && 'cells have a root here, who may read it'))(
+  'a file that nobody may read fails the snapshot by its name',
+  async () => {
+    await use({}, async (sandbox) => {
+      await sandbox.run('echo secret > locked; chmod 000 locked')
+      const error = await rejectionOf(sandbox.snapshot())
+      expect(error).toMatchObject({ code: 'denied', message: expect.stringContaining('locked') })
+      expect(await rejectionOf(sandbox.diff())).toMatchObject({ code: 'denied', message: expect.stringContaining('/workspace/locked') })
+    })
+  },
+)
 
 testUnless(lacking)('what is mounted below the workspace is not the sandbox’s', async () => {
   const source = join(folder, 'source')
@@ -94,24 +99,30 @@ testUnless(lacking || (probe?.features['root-overlay'].available === true ? fals
   })
 })
 
-testUnless(lacking || (probe?.limits.disk.enforced === true ? false : 'no disk limit here'))('a disk that is a little too small is told by its limit, also when only the kernel knows', async () => {
-  await use({}, async (sandbox) => {
-    await sandbox.run('for i in $(seq 200); do mkdir -p d/$i; ln -s "$(printf %01000d $i)" l$i; done; head -c 900000 /dev/zero > big')
-    const from = await kept(sandbox)
-    const before = await platform.closeAll({ name: 'never' })
-    const error = await rejectionOf(Sandbox.create({ driver: 'bwrap', platform, from, limits: { disk: 901_120, inodes: 4096 }, name: 'never' }))
-    expect(error).toBeInstanceOf(SandboxError)
-    expect(error).toMatchObject({ code: 'invalid', message: expect.stringMatching(/^limits\.disk: sha256:/) })
-    expect([before, await platform.closeAll({ name: 'never' })]).toEqual([0, 0])
-  })
-})
+testUnless(lacking || (probe?.limits.disk.enforced === true ? false : 'no disk limit here'))(
+  'a disk that is a little too small is told by its limit, also when only the kernel knows',
+  async () => {
+    await use({}, async (sandbox) => {
+      await sandbox.run('for i in $(seq 200); do mkdir -p d/$i; ln -s "$(printf %01000d $i)" l$i; done; head -c 900000 /dev/zero > big')
+      const from = await kept(sandbox)
+      const before = await platform.closeAll({ name: 'never' })
+      const error = await rejectionOf(Sandbox.create({ driver: 'bwrap', platform, from, limits: { disk: 901_120, inodes: 4096 }, name: 'never' }))
+      expect(error).toBeInstanceOf(SandboxError)
+      expect(error).toMatchObject({ code: 'invalid', message: expect.stringMatching(/^limits\.disk: sha256:/) })
+      expect([before, await platform.closeAll({ name: 'never' })]).toEqual([0, 0])
+    })
+  },
+)
 
-testUnless(lacking || (probe?.features.pause.available === true ? false : 'nothing can be paused here'))('a paused sandbox cannot be read, and is not hurt by the try', async () => {
-  await use({}, async (sandbox) => {
-    await sandbox.run('echo x > a')
-    await platform.life.pause(sandbox.id)
-    expect(await rejectionOf(sandbox.snapshot())).toMatchObject({ code: 'conflict' })
-    await platform.life.resume(sandbox.id)
-    expect((await sandbox.snapshot()).entries).toBe(1)
-  })
-})
+testUnless(lacking || (probe?.features.pause.available === true ? false : 'nothing can be paused here'))(
+  'a paused sandbox cannot be read, and is not hurt by the try',
+  async () => {
+    await use({}, async (sandbox) => {
+      await sandbox.run('echo x > a')
+      await platform.life.pause(sandbox.id)
+      expect(await rejectionOf(sandbox.snapshot())).toMatchObject({ code: 'conflict' })
+      await platform.life.resume(sandbox.id)
+      expect((await sandbox.snapshot()).entries).toBe(1)
+    })
+  },
+)

@@ -7,17 +7,19 @@ import { parseSpec } from '../../src/policy/spec.js'
 const folder = (path: string) => ({ kind: 'folder', path }) as const
 
 test('every folder of its own is kept, under one name wherever the workspace is, but for shared memory', () => {
-  const layers = [folder('/work/here'), folder('/tmp'), folder('/dev/shm'), folder('/home/user')]
-  expect(keptLayers({ layers, workdir: '/work/here' }, [])).toEqual([
+  const layers = [folder('/var/here'), folder('/tmp'), folder('/dev/shm'), folder('/home/user')]
+  expect(keptLayers({ layers, workdir: '/var/here' }, [])).toEqual([
     { path: '/home/user', prefix: 'home/user', mounts: [] },
     { path: '/tmp', prefix: 'tmp', mounts: [] },
-    { path: '/work/here', prefix: 'workspace', mounts: [] },
+    { path: '/var/here', prefix: 'workspace', mounts: [] },
   ])
 })
 
 test('an overlay is refused, by its path', () => {
   const layers = [folder('/workspace'), { kind: 'overlay', path: '/usr', index: 0 } as const]
-  expect(() => keptLayers({ layers, workdir: '/workspace' }, [])).toThrow(expect.objectContaining({ code: 'unsupported', message: expect.stringContaining('/usr is an overlay') }))
+  expect(() => keptLayers({ layers, workdir: '/workspace' }, [])).toThrow(
+    expect.objectContaining({ code: 'unsupported', message: expect.stringContaining('/usr is an overlay') }),
+  )
 })
 
 test('what is mounted below a folder is the host’s, with the folders on the way; what is beside it is not', () => {

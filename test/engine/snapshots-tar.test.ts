@@ -43,7 +43,11 @@ const entry = fc
     mode: fc.integer({ min: 0, max: 0o7777 }),
     uid: fc.integer({ min: 0, max: 0xfffffffe }),
     gid: fc.integer({ min: 0, max: 0xfffffffe }),
-    mtime: fc.oneof(fc.nat().map(String), fc.nat().map((seconds) => `${seconds}.000000001`), fc.constant('-1.5')),
+    mtime: fc.oneof(
+      fc.nat().map(String),
+      fc.nat().map((seconds) => `${seconds}.000000001`),
+      fc.constant('-1.5'),
+    ),
     target: path,
     content: bytesText(2000),
   })

@@ -114,7 +114,10 @@ test.each([
   const { id } = await (await withFiles(script)).snapshot()
   const others = await all()
   // The fake driver holds none of these, so that only what is told before counts.
-  expect(await rejectionOf(create({ from: id, policy: { defaults: { limits } } }))).toMatchObject({ code: 'invalid', message: expect.stringContaining(message) })
+  expect(await rejectionOf(create({ from: id, policy: { defaults: { limits } } }))).toMatchObject({
+    code: 'invalid',
+    message: expect.stringContaining(message),
+  })
   expect(await all()).toEqual(others)
 })
 
@@ -192,7 +195,7 @@ test('an archive of changes applied elsewhere makes the same tree, and only the 
 })
 
 test('since the template everything is new; a socket is nothing that can be kept', async () => {
-  const sandbox = await withFiles("echo x > a; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s\")'")
+  const sandbox = await withFiles('echo x > a; python3 -c \'import socket; socket.socket(socket.AF_UNIX).bind("s")\'')
   const changes = await sandbox.diff()
   expect(changes.map(({ type, entry, path, size, mode }) => [type, entry, path.split('/').at(-1), size, mode])).toEqual([['added', 'file', 'a', 2, 0o644]])
   expect((await sandbox.snapshot()).entries).toBe(1)

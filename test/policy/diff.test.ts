@@ -49,10 +49,10 @@ test('a file with several names is archived whole when one of them is', () => {
 
 const part = fc.constantFrom('a', 'b', 'c')
 const tree = fc
-  .uniqueArray(
-    fc.record({ parts: fc.array(part, { minLength: 1, maxLength: 3 }), content: fc.constantFrom('', 'x', 'y'), isFolder: fc.boolean() }),
-    { maxLength: 12, selector: ({ parts }) => parts.join('/') },
-  )
+  .uniqueArray(fc.record({ parts: fc.array(part, { minLength: 1, maxLength: 3 }), content: fc.constantFrom('', 'x', 'y'), isFolder: fc.boolean() }), {
+    maxLength: 12,
+    selector: ({ parts }) => parts.join('/'),
+  })
   .map((nodes) => {
     const entries = new Map<string, ManifestEntry>([['w', folder('w')]])
     for (const { parts, content, isFolder } of nodes.sort((left, right) => left.parts.length - right.parts.length)) {

@@ -22,7 +22,10 @@ beforeAll(async () => {
   mkdirSync(join(project, 'tests'), { recursive: true })
   writeFileSync(join(project, 'sums.py'), 'def add(a, b):\n    return a - b\n')
   writeFileSync(join(project, 'tests', '__init__.py'), '')
-  writeFileSync(join(project, 'tests', 'test_sums.py'), 'import unittest\nfrom sums import add\n\nclass Sums(unittest.TestCase):\n    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n')
+  writeFileSync(
+    join(project, 'tests', 'test_sums.py'),
+    'import unittest\nfrom sums import add\n\nclass Sums(unittest.TestCase):\n    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n',
+  )
   writeFileSync(join(project, 'notes.txt'), 'to be removed\n')
   const git = (...args: string[]): void => {
     const { status, stderr } = spawnSync('git', ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.org', ...args], { cwd: project, encoding: 'utf8' })

@@ -22,7 +22,7 @@ export async function listSnapshots(flags: Flags): Promise<number> {
 export async function removeSnapshots(references: readonly string[], flags: Flags): Promise<number> {
   const removed: string[] = []
   const missing: string[] = []
-  for (const reference of references) (await defaultPlatform().snapshots.remove(reference) ? removed : missing).push(reference)
+  for (const reference of references) ((await defaultPlatform().snapshots.remove(reference)) ? removed : missing).push(reference)
   if (flags.json) await printJson({ removed, missing })
   else await writeOut(missing.map((reference) => `there is no snapshot ${escapeControls(reference)}\n`).join(''))
   return missing.length === 0 ? exitCodes.ok : notThere
