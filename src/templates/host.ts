@@ -68,8 +68,18 @@ async function checkNeeds({ name, recipe, host }: { readonly name: string; reado
   })
 }
 
+/** By a path that leads to it in the cell too: of the host it has what is below these folders, and nothing else that a link may lead to. */
+async function findShell(host: string): Promise<string> {
+  const bound = ['usr', ...rootNames].map((name) => join(host, name, '/'))
+  for (const path of ['/bin/bash', '/usr/bin/bash']) {
+    const real = await realpath(join(host, path)).catch(() => undefined)
+    if (real !== undefined && bound.some((folder) => real.startsWith(folder))) return path
+  }
+  return '/bin/sh'
+}
+
 async function buildRoot(host: string, cache: string | undefined): Promise<BuiltRoot> {
-  const shell = (await isThere(join(host, 'usr/bin/bash'))) || (await isThere(join(host, 'bin/bash'))) ? '/bin/bash' : '/bin/sh'
+  const shell = await findShell(host)
   const binds = [{ source: join(host, 'usr'), target: '/usr' }]
   const symlinks: { path: string; target: string }[] = []
   for (const name of rootNames) {

@@ -85,6 +85,40 @@ test('folders of the root are links where /usr is merged and binds where it is n
   expect(shell).toBe('/bin/sh')
 })
 
+test.each<[string, () => void, string]>([
+  [
+    '/bin is /usr/bin',
+    () => {
+      plant('host/usr/bin/bash', '', 0o755)
+      link('host/bin', 'usr/bin')
+    },
+    '/bin/bash',
+  ],
+  ['only /bin has it', () => plant('host/bin/bash', '', 0o755), '/bin/bash'],
+  [
+    'only /usr/bin has it',
+    () => {
+      plant('host/usr/bin/bash', '', 0o755)
+      plant('host/bin/sh', '', 0o755)
+    },
+    '/usr/bin/bash',
+  ],
+  [
+    'a link to it leads out of what the cell has',
+    () => {
+      plant('host/opt/bash', '', 0o755)
+      link('host/usr/bin/bash', '../../opt/bash')
+      link('host/bin', 'usr/bin')
+    },
+    '/bin/sh',
+  ],
+  ['there is none', () => plant('host/usr/bin/sh', '', 0o755), '/bin/sh'],
+])('the shell is bash where the cell has it: %s', async (_, prepare, expected) => {
+  mkdirSync(join(place, 'host/usr'), { recursive: true })
+  prepare()
+  expect((await templates().resolve('host')).shell).toBe(expected)
+})
+
 test('users, hosts and resolver are ours, whatever the host has', async () => {
   plant('host/etc/passwd', 'ada:x:1000:1000::/home/ada:/bin/zsh\n')
   plant('host/etc/hosts', '10.0.0.1 secret-db\n')
