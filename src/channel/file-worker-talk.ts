@@ -89,7 +89,8 @@ export class FileWorkerTalk {
     await this.#run.write(request)
     const answer = this.#collect(wanted)
     await pump(content, answer, (piece) => this.#content.send(piece))
-    await this.#run.write(encodeEnd())
+    // An end must never follow content that was called off: the worker would take the part it got for the whole.
+    if (this.#state === 'busy') await this.#run.write(encodeEnd())
     const { failure, ...answered } = await answer
     turn.end(answered.done)
     if (failure) throw failure

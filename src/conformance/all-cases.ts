@@ -6,18 +6,24 @@ import { badInputCases } from './cases/bad-input.js'
 import { bytesCases } from './cases/bytes.js'
 import { concurrencyCases } from './cases/concurrency.js'
 import { endingCases } from './cases/endings.js'
+import { fileCases } from './cases/files.js'
+import { filePathCases } from './cases/files-paths.js'
 import { fileIsolationCases } from './cases/isolation-files.js'
 import { inodeIsolationCases } from './cases/isolation-inodes.js'
 import { kernelIsolationCases } from './cases/isolation-kernel.js'
 import { networkIsolationCases } from './cases/isolation-network.js'
 import { processIsolationCases } from './cases/isolation-processes.js'
 import { lifetimeCases } from './cases/lifetime.js'
+import { pauseCases } from './cases/lifetime-pause.js'
 import { cellLimitCases } from './cases/limits-cell.js'
 import { runLimitCases } from './cases/limits-run.js'
+import { portCases } from './cases/ports.js'
+import { processCases } from './cases/processes.js'
 import { programCases } from './cases/programs.js'
 import { receiptCases } from './cases/receipts.js'
 import { rootUserCases } from './cases/root-user.js'
 import { snapshotCases } from './cases/snapshots.js'
+import { terminalCases } from './cases/terminals.js'
 import type { Case } from './subject.js'
 
 /** Every promise, in the order in which a reader would ask for them. */
@@ -27,6 +33,9 @@ export const allCases: readonly Case[] = [
   ...endingCases,
   ...badInputCases,
   ...lifetimeCases,
+  ...processCases,
+  ...terminalCases,
+  ...pauseCases,
   ...runLimitCases,
   ...cellLimitCases,
   ...diskAttackCases,
@@ -34,8 +43,11 @@ export const allCases: readonly Case[] = [
   ...memoryAttackCases,
   ...accountingCases,
   ...receiptCases,
+  ...portCases,
   ...snapshotCases,
   ...concurrencyCases,
+  ...fileCases,
+  ...filePathCases,
   ...fileIsolationCases,
   ...inodeIsolationCases,
   ...networkIsolationCases,

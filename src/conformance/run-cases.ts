@@ -63,12 +63,13 @@ async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
 }
 
 /** What only some depths have. */
-function extrasOf(sandbox: SubjectSandbox): Pick<SubjectSandbox, 'limit' | 'usage' | 'receipt' | 'snapshots'> {
+function extrasOf(sandbox: SubjectSandbox): Pick<SubjectSandbox, 'limit' | 'usage' | 'receipt' | 'snapshots' | 'files'> {
   return {
     ...(sandbox.limit && { limit: sandbox.limit.bind(sandbox) }),
     ...(sandbox.usage && { usage: sandbox.usage.bind(sandbox) }),
     ...(sandbox.receipt && { receipt: sandbox.receipt.bind(sandbox) }),
     ...(sandbox.snapshots && { snapshots: sandbox.snapshots }),
+    ...(sandbox.files && { files: sandbox.files }),
   }
 }
 
@@ -81,6 +82,9 @@ function trackSandboxes(subject: Subject): { readonly subject: Subject; closeAll
     return {
       run: (command, runOptions) => sandbox.run(command, runOptions),
       start: (command, startOptions) => sandbox.start(command, startOptions),
+      pause: () => sandbox.pause(),
+      resume: () => sandbox.resume(),
+      exchange: (port, bytes) => sandbox.exchange(port, bytes),
       ...extrasOf(sandbox),
       close: async () => {
         await sandbox.close()

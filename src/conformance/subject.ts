@@ -1,8 +1,10 @@
 import type { DriverLimit, Feature, Probe } from '../contract/driver.js'
+import type { PlatformFiles } from '../contract/files.js'
 import type { LimitsInput, RunLimitsInput } from '../contract/limits.js'
 import type { SandboxUsage } from '../contract/platform.js'
+import type { ProcessInfo, ProcessName } from '../contract/processes.js'
 import type { Receipt } from '../contract/receipt.js'
-import type { Command, Ending, OutputEvent, Outcome, Usage, SignalName } from '../contract/run.js'
+import type { Command, Ending, OutputEvent, Outcome, Usage, SignalName, TerminalSize } from '../contract/run.js'
 import type { Change, SnapshotInfo } from '../contract/snapshots.js'
 import type { SpecInput, UserName } from '../contract/spec.js'
 
@@ -26,12 +28,35 @@ export interface SubjectSandbox {
   run(command: Command, options?: SubjectRunOptions): Promise<SubjectResult>
   /** For what has to be talked to while it runs. Nothing is captured. */
   start(command: Command, options?: SubjectStartOptions): Promise<SubjectProcess>
+  /** Everything in it stands still; 'unsupported' where that cannot be. */
+  pause(): Promise<void>
+  resume(): Promise<void>
+  /** Connects to a port of its loopback, sends this and ends that direction; all that comes back. 'not-found' when nothing listens. */
+  exchange(port: number, bytes: Uint8Array): Promise<Uint8Array>
   /** Only an engine has these. */
   limit?(limits: LimitsInput): Promise<void>
   usage?(): Promise<SandboxUsage>
   receipt?(): Promise<Receipt>
   readonly snapshots?: SubjectSnapshots
+  readonly files?: SubjectFiles
+  readonly processes?: SubjectProcesses
   close(): Promise<void>
+}
+
+/** Programs that are kept. */
+export interface SubjectProcesses {
+  keep(command: Command, options?: SubjectStartOptions & { readonly tag?: string; readonly terminal?: TerminalSize }): Promise<SubjectKept>
+  attach(name: ProcessName, options?: { readonly replay?: boolean }): Promise<SubjectKept>
+  list(): Promise<readonly ProcessInfo[]>
+}
+
+export interface SubjectKept extends SubjectProcess {
+  resize(size: TerminalSize): Promise<void>
+}
+
+/** What a platform offers, of one sandbox. */
+export type SubjectFiles = {
+  readonly [Name in keyof PlatformFiles]: PlatformFiles[Name] extends (id: string, ...rest: infer Rest) => infer Result ? (...rest: Rest) => Result : never
 }
 
 /** Of one sandbox; `remove` is of all that are kept. */

@@ -20,9 +20,9 @@ export interface FileWorkersOptions {
   /** Of the sandbox, for messages. */
   readonly id: string
   /** What any program of this user is held to. */
-  plan(user: UserName): RunPlan
-  findUser(name: UserName): GuestUser
-  surroundings(): ProgramSurroundings
+  readonly plan: (user: UserName) => RunPlan
+  readonly findUser: (name: UserName) => GuestUser
+  readonly surroundings: () => ProgramSurroundings
 }
 
 export function createFileWorkers({ id, plan, findUser, surroundings }: FileWorkersOptions): FileWorkers {

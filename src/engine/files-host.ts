@@ -11,8 +11,8 @@ export interface FilesHostOptions extends Pick<FileWorkersOptions, 'findUser'> {
   readonly cell: Cell
   readonly activity: Activity
   /** As it is now. */
-  info(): SandboxInfo
-  surroundings(): ProgramSurroundings
+  readonly info: () => SandboxInfo
+  readonly surroundings: () => ProgramSurroundings
 }
 
 /** A sandbox as operations on its files see it. */

@@ -1,6 +1,7 @@
-import type { HostView, Subject, SubjectProcess, SubjectSandbox } from '../../../src/conformance/index.js'
+import type { HostView, Subject, SubjectFiles, SubjectProcess, SubjectSandbox } from '../../../src/conformance/index.js'
 import type { Probe } from '../../../src/contract/driver.js'
 import type { Platform } from '../../../src/contract/platform.js'
+import { exchange } from './exchange.js'
 import { Sandbox } from '../../../src/sandbox/index.js'
 
 export interface EngineSubjectOptions {
@@ -39,9 +40,21 @@ function wrapSandbox(platform: Platform, sandbox: Sandbox): SubjectSandbox {
       return { outcome: result.outcome, stdout: result.stdoutBytes, stderr: result.stderrBytes, usage: result.usage, truncated: result.truncated }
     },
     start: async (command, options = {}): Promise<SubjectProcess> => platform.start(sandbox.id, { command, ...options }),
+    pause: async () => void (await sandbox.pause()),
+    resume: async () => void (await sandbox.resume()),
+    exchange: async (port, bytes) => {
+      await using forward = await sandbox.forward(port, { waitFor: '500ms' })
+      return await exchange(forward.port, bytes)
+    },
     limit: async (limits) => void (await sandbox.limit(limits)),
     usage: () => sandbox.usage(),
     receipt: () => sandbox.receipt(),
+    files: filesOf(platform, sandbox.id),
+    processes: {
+      keep: (command, options = {}) => platform.start(sandbox.id, { command, background: true, ...options }),
+      attach: (name, options) => platform.processes.attach(sandbox.id, name, options),
+      list: () => sandbox.processes(),
+    },
     snapshots: {
       take: (options) => sandbox.snapshot(options),
       diff: (options) => sandbox.diff(options),
@@ -50,4 +63,10 @@ function wrapSandbox(platform: Platform, sandbox: Sandbox): SubjectSandbox {
     },
     close: () => sandbox.close(),
   }
+}
+
+/** Every call on files, of this one sandbox. */
+function filesOf({ files }: Platform, id: string): SubjectFiles {
+  const call = (_: object, name: string) => (Reflect.get(files, name) as (...given: unknown[]) => unknown).bind(files, id)
+  return new Proxy({} as SubjectFiles, { get: call as never })
 }
