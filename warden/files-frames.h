@@ -20,7 +20,7 @@ enum reply_type {
 };
 
 enum {
-  FILES_NAME_MOST = 60000,     /* of a path below what was asked for, so that any reply fits a frame */
+  FILES_NAME_MOST = 16384, /* of a path below what was asked for: a deep tree must not make long replies of short names */
   FILES_ERROR_OBJECT_MOST = 4200,
   FILES_HASH_LENGTH = 32,
 };

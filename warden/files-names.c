@@ -59,7 +59,6 @@ static bool cut(struct names *names)
 
 static bool make_room(struct names *names, size_t length)
 {
-  if (names->used + length + (names->count + 1) * sizeof *names->starts > NAMES_BYTES_MOST && !cut(names)) return false;
   if (names->used + length > names->text_room) {
     size_t room = names->text_room ? names->text_room * 2 : 512;
     char *text = realloc(names->text, room);
@@ -80,6 +79,7 @@ static bool make_room(struct names *names, size_t length)
 static bool add(struct names *names, const char *name)
 {
   size_t length = strlen(name) + 1;
+  if (names->used + length + (names->count + 1) * sizeof *names->starts > NAMES_BYTES_MOST && !cut(names)) return false;
   if (length > NAMES_NAME_ROOM || (names->more && strcmp(name, names->limit) > 0)) return true;
   if (!make_room(names, length)) return false;
   memcpy(names->text + names->used, name, length);

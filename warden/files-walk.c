@@ -116,8 +116,8 @@ static void describe(struct walk *walk, struct walk_entry *entry)
 static enum walk_step leave(struct walk *walk, struct walk_entry *entry)
 {
   if (walk->trail.depth == 0) return WALK_OVER;
-  const char *slash = strrchr(walk->trail.path, '/');
-  strcpy(walk->last, slash ? slash + 1 : walk->trail.path);
+  size_t above = walk->trail.levels[walk->trail.depth - 1].path_length;
+  strcpy(walk->last, walk->trail.path + above + (above ? 1 : 0));
   if (!trail_leave(&walk->trail)) {
     describe(walk, entry);
     return WALK_FAILED;

@@ -70,7 +70,7 @@ export class FileFailure extends Error {
 const entryTypes: readonly EntryType[] = ['file', 'folder', 'link', 'fifo', 'socket', 'device']
 const eventKinds: readonly (WorkerEventKind | undefined)[] = [undefined, 'created', 'changed', 'removed', 'renamed', 'overflow']
 const hashBytes = 32
-const maxNameBytes = 60_000
+const maxNameBytes = 16_384
 const maxTargetBytes = 4095
 const maxMatchBytes = 1000
 const maxCommandBytes = 4200
