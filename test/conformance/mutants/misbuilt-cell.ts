@@ -40,6 +40,9 @@ export function misbuilt(mistake: (parts: CellParts) => CellParts): (driver: Dri
         limit: () => Promise.reject(new SandboxError('unsupported', 'this cell has no cgroup')),
         posture: () => Promise.resolve([]),
         usage: () => Promise.resolve({ ...nothingCounted, memoryBytes: undefined, processes: undefined }),
+        worked: () => undefined,
+        pause: () => Promise.reject(new SandboxError('unsupported', 'this cell has no cgroup')),
+        resume: () => Promise.resolve(),
         close: () => {
           closing ??= close()
           return closing
@@ -55,6 +58,7 @@ function withoutRoot(probe: Probe): Probe {
   const none = { enforced: false, why: 'this cell has no cgroup' } as const
   return {
     ...probe,
+    features: { ...probe.features, pause: { available: false, why: 'this cell has no cgroup' } },
     users: { ...probe.users, root: { available: false, why: 'this cell has a single id' } },
     limits: { ...probe.limits, memory: none, cpus: none, cpuTime: none, processes: none, readRate: none, writeRate: none },
   }

@@ -10,7 +10,7 @@ import type { RunRequest } from '../../../src/contract/run.js'
 import type { SpecInput } from '../../../src/contract/spec.js'
 import type { DriverName, Twist } from '../world.js'
 import { misbuilt } from './misbuilt-cell.js'
-import { lyingClose, lyingEngine, lyingWarden } from './twists.js'
+import { lyingCell, lyingClose, lyingEngine, lyingWarden } from './twists.js'
 
 /** A deliberate lie, and exactly the cases that have to catch it. */
 export interface Mutant {
@@ -29,6 +29,13 @@ const timeCases = ['sleeping', 'busy', 'deaf', 'stopped', 'hiding', 'respawning'
 const outputCases = ['kill', 'truncate', 'border', 'both-streams', 'of-spec'].map((id) => `limits/output-${id}`)
 
 export const wardenMutants: readonly Mutant[] = [
+  {
+    name: 'says that programs stand still, and lets them go on',
+    driver: 'fake',
+    depth: 'driver',
+    twist: { driver: lyingCell({ pause: () => Promise.resolve() }) },
+    caughtBy: ['pause/stands-still'],
+  },
   {
     name: 'leaks a variable of the host into every program',
     driver: 'fake',

@@ -19,6 +19,7 @@ export function lyingWarden(lie: WardenLie): typeof connectWarden {
     return {
       ended: warden.ended,
       close: () => warden.close(),
+      connect: (port) => warden.connect(port),
       start: async (request) => {
         const result = await warden.start(lie.request?.(request) ?? request)
         return result.started ? { started: true, process: lyingProcess(result.process, lie) } : result
@@ -34,6 +35,7 @@ function lyingProcess(process: WardenProcess, lie: WardenLie): WardenProcess {
     write: (bytes) => process.write(lie.input?.(bytes) ?? bytes),
     endInput: () => process.endInput(),
     signal: (number) => process.signal(number),
+    resize: (size) => process.resize(size),
     kill: () => lie.kill?.(process) ?? process.kill(),
     discardOutput: () => process.discardOutput(),
     exited: process.exited.then((exit) => lie.exit?.(exit) ?? exit),
@@ -48,8 +50,12 @@ async function* mapped(
   return undefined
 }
 
-/** A driver that does something else when a cell is closed. */
+/** A driver that does something else when a cell is closed, or paused. */
 export function lyingClose(close: (cell: Cell) => Promise<void>): (driver: Driver) => Driver {
+  return lyingCell({ close })
+}
+
+export function lyingCell(lie: { readonly close?: (cell: Cell) => Promise<void>; readonly pause?: (cell: Cell) => Promise<void> }): (driver: Driver) => Driver {
   return (driver) => ({
     name: driver.name,
     tier: driver.tier,
@@ -67,7 +73,10 @@ export function lyingClose(close: (cell: Cell) => Promise<void>): (driver: Drive
         limit: (limits) => cell.limit(limits),
         posture: (subject) => cell.posture(subject),
         usage: () => cell.usage(),
-        close: () => close(cell),
+        worked: () => cell.worked(),
+        pause: () => lie.pause?.(cell) ?? cell.pause(),
+        resume: () => cell.resume(),
+        close: () => lie.close?.(cell) ?? cell.close(),
       }
     },
   })
@@ -83,6 +92,7 @@ export interface EngineLie {
 
 export function lyingEngine(lie: EngineLie): (platform: Platform) => Platform {
   return (platform) => ({
+    ...facetsOf(platform),
     create: (spec: SpecInput, options) => lie.create?.(platform, spec, options) ?? platform.create(spec, options),
     info: (id, options) => platform.info(id, options),
     list: (filter, options) => platform.list(filter, options),
@@ -109,7 +119,13 @@ function withEnding(program: PlatformProcess, change: (ending: Ending) => Ending
     write: (bytes) => program.write(bytes),
     endInput: () => program.endInput(),
     signal: (name) => program.signal(name),
+    resize: (size) => program.resize(size),
     kill: (reason) => program.kill(reason),
     ended,
   }
+}
+
+/** What no lie is about. */
+function facetsOf({ life, ports, files, processes, snapshots, changes }: Platform): Pick<Platform, 'life' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes'> {
+  return { life, ports, files, processes, snapshots, changes }
 }

@@ -74,6 +74,16 @@ function createSandbox(open: OpenSandbox): SubjectSandbox {
       return { ...result, usage: { ...result.usage, outputBytes: result.stdout.length + result.stderr.length } }
     },
     start: (command, options = {}) => start(open, command, options),
+    pause: () => open.cell.pause(),
+    resume: () => open.cell.resume(),
+    exchange: async (port, bytes) => {
+      const connection = await open.warden.connect(port)
+      const sending = connection.write(bytes).then(() => connection.end())
+      const pieces = []
+      for await (const piece of connection.output) pieces.push(piece)
+      await Promise.all([sending, connection.closed])
+      return new Uint8Array(Buffer.concat(pieces))
+    },
     close: async () => {
       open.warden.close()
       await open.cell.close()

@@ -7,6 +7,7 @@ import type { Probe } from '../../../src/contract/driver.js'
 import type { Command, Ending, OutputEvent } from '../../../src/contract/run.js'
 import { nothingUsed } from '../../../src/engine/usage.js'
 import { collect } from './collect.js'
+import { exchange } from './exchange.js'
 
 /** Plain children of this process, behind a probe that claims every wall there is. */
 export function createUnwalledSubject(host: HostView): Subject {
@@ -32,7 +33,7 @@ const boast: Probe = {
     readRate: claimed,
     writeRate: claimed,
   },
-  features: { commands: { available: true }, 'mounts-ro': { available: true }, 'mounts-overlay': { available: true }, 'mounts-rw': { available: true }, 'root-overlay': { available: true } },
+  features: { commands: { available: true }, 'mounts-ro': { available: true }, 'mounts-overlay': { available: true }, 'mounts-rw': { available: true }, 'root-overlay': { available: true }, pause: { available: true } },
   users: { user: { available: true }, root: { available: true } },
   filtersSyscalls: true,
   isolates: true,
@@ -51,6 +52,9 @@ function createSandbox(): Awaited<ReturnType<Subject['open']>> {
   return {
     run: (command, { stdin, ...options } = {}) => collect(begin(command, { ...options, stdin: stdin !== undefined }), stdin ?? new Uint8Array()),
     start: (command, options = {}) => Promise.resolve(begin(command, options)),
+    pause: () => Promise.resolve(),
+    resume: () => Promise.resolve(),
+    exchange,
     close: () => {
       for (const child of children) child.kill('SIGKILL')
       rmSync(folder, { recursive: true, force: true })

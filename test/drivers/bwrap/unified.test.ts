@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
 import { createCellCgroup } from '../../../src/sys/cell-cgroup.js'
@@ -19,6 +20,7 @@ function unified(): Cgroups {
   const hierarchies = [{ version: 2, base: mount?.mountPoint ?? '', controllers: ['cpuacct'] }] as const
   return {
     enforces: { memory: not, cpus: not, cpuTime: not, processes: not, readRate: not, writeRate: not },
+    freezes: { enforced: true, by: 'cgroup v2' },
     create: ({ id, writer, ...limits }) => createCellCgroup({ hierarchies, tree: kernelTree, name: `${prefix}${id}`, limits, writer }),
     sweep: () => Promise.resolve(0),
   }
@@ -31,4 +33,22 @@ testUnless(reason)('in version 2 a program enters the group of its run from with
   expect(run.counts.cpuMs).toBeGreaterThan(0)
   await guest[Symbol.asyncDispose]()
   expect(readdirSync(mount?.mountPoint ?? '').filter((name) => name.startsWith(prefix))).toEqual([])
+})
+
+testUnless(reason)('in version 2 a cell is paused and resumed, and closed while it is paused', async () => {
+  const guest = await openGuest({ driver: createBwrapDriver({ cgroups: unified() }), limits: { cpus: 2 } })
+  await guest.run('(setsid sh -c "trap : TERM HUP; while :; do :; done" >/dev/null 2>&1 &)')
+  const used = async (): Promise<number> => (await guest.cell.usage()).cpuMs as number
+  while ((await used()) < 50) await sleep(5)
+  await guest.cell.pause()
+  const before = await used()
+  await sleep(300)
+  expect(await used()).toBe(before)
+  await guest.cell.resume()
+  while ((await used()) < before + 50) await sleep(5)
+  await guest.cell.pause()
+  const begun = performance.now()
+  await guest[Symbol.asyncDispose]()
+  expect(performance.now() - begun).toBeLessThan(1500)
+  expect(readdirSync(mount?.mountPoint ?? '/').filter((name) => name.startsWith(prefix))).toEqual([])
 })
