@@ -2,7 +2,7 @@
  * A root that is writable all over. One tmpfs of the disk's size holds everything that is written:
  *
  *   /tmp/disk/root       what becomes the cell's /, with a mount for each layer
- *   /tmp/disk/layered/{layers,work}/N  what was changed of layer N
+ *   /tmp/disk/layered/{layers,scratch}/N  what was changed of layer N
  *   /tmp/disk/shm        the cell's /dev/shm
  *
  * A layer is an overlay over a folder of the host's, on which the host's ids are the cell's: its root owns there what root owns here, and the
@@ -73,7 +73,7 @@ static void lay_folder(const struct layer_request *layer, const char *to, size_t
     struct stat status;
 
     snprintf(up, sizeof up, LAYERED "/layers/%zu", index);
-    snprintf(work, sizeof work, LAYERED "/work/%zu", index);
+    snprintf(work, sizeof work, LAYERED "/scratch/%zu", index);
     make_folder(work, 0700, 0);
     attach_mount(layer->tree, LOWER, layer->source);
     if (stat(LOWER, &status) != 0)
@@ -117,7 +117,7 @@ void build_root(const struct options *options)
     /* The warden adds its own. */
     make_folder(LAYERED, 0755, options->drop_to);
     make_folder(LAYERED "/layers", 0755, options->drop_to);
-    make_folder(LAYERED "/work", 0700, options->drop_to);
+    make_folder(LAYERED "/scratch", 0700, options->drop_to);
     make_folder(DISK "/shm", 01777, options->root_base);
     if (options->devices && mount(DISK "/shm", "/tmp/dev/shm", NULL, MS_BIND, NULL) != 0)
         fail("bind", DISK "/shm");

@@ -2,7 +2,7 @@
  * The disk holds, for overlay N:
  *
  *   layers/N    what was written; its top is like the folder's own
- *   work/N      the kernel's
+ *   scratch/N   the kernel's
  *
  * The kernel keeps copies of the mounts that an overlay is made of, so neither this nor the folder beneath needs a place in the cell afterwards. An
  * overlay acts with the powers that the warden has now, whatever is given up later.
@@ -75,7 +75,7 @@ static int lay_all(const struct arguments *arguments, const struct folders *fold
 int layers_lay(const struct arguments *arguments, int disk)
 {
   if (!arguments->overlay_count) return -1;
-  return lay_all(arguments, &(struct folders){ .layers = make_folder(disk, "layers", 0755), .work = make_folder(disk, "work", 0700) });
+  return lay_all(arguments, &(struct folders){ .layers = make_folder(disk, "layers", 0755), .work = make_folder(disk, "scratch", 0700) });
 }
 
 int layers_lay_within(const struct arguments *arguments)
@@ -83,7 +83,7 @@ int layers_lay_within(const struct arguments *arguments)
   const char *path = arguments->layers;
   int disk = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (disk < 0) die("open", path);
-  int layers = lay_all(arguments, &(struct folders){ .layers = make_folder(disk, "layers", 0755), .work = make_folder(disk, "work", 0700) });
+  int layers = lay_all(arguments, &(struct folders){ .layers = make_folder(disk, "layers", 0755), .work = make_folder(disk, "scratch", 0700) });
   close(disk);
   if (umount2(path, MNT_DETACH) < 0) die("unmount", path);
   if (rmdir(path) < 0) die("remove", path);

@@ -52,7 +52,10 @@ function addApply(program: Command, finish: Finish): void {
 }
 
 /** What stands behind the dashes is a file, also when no ID stands before them. */
-function splitAtDashes(command: Command, { id, files }: { readonly id: string | undefined; readonly files: readonly string[] }): [string | undefined, readonly string[]] {
+function splitAtDashes(
+  command: Command,
+  { id, files }: { readonly id: string | undefined; readonly files: readonly string[] },
+): [string | undefined, readonly string[]] {
   const typed = rawArguments(command)
   const dashes = typed.indexOf('--')
   if (dashes === -1 || id === undefined) return [id, files]

@@ -81,7 +81,7 @@ function modes(before: PathState, after: PathState): string[] {
 }
 
 /** Told only: it is made as it is, and whoever follows it follows it. */
-export function isLeadingOut(path: string, after: PathState): boolean {
+function isLeadingOut(path: string, after: PathState): boolean {
   if (after.type !== 'link') return false
   const leads = posix.normalize(posix.join(posix.dirname(path), after.target))
   return after.target.startsWith('/') || leads === '..' || leads.startsWith('../')
@@ -103,12 +103,20 @@ async function difference(change: PendingChange, { set, store, colors }: PageOrd
   const old = before.type === 'file' ? await store.oldContent(set, change, mostTextBytes + 1) : new Uint8Array()
   const now = after.type === 'file' ? await store.newContent(set, change, mostTextBytes + 1) : new Uint8Array()
   const name = escapeControls(path)
-  const header = ['', colors.bold(`--- ${before.type === 'file' ? `a/${name}` : '/dev/null'}`), colors.bold(`+++ ${after.type === 'file' ? `b/${name}` : '/dev/null'}`)]
+  const header = [
+    '',
+    colors.bold(`--- ${before.type === 'file' ? `a/${name}` : '/dev/null'}`),
+    colors.bold(`+++ ${after.type === 'file' ? `b/${name}` : '/dev/null'}`),
+  ]
   const [oldText, newText] = [old && textOf(old), textOf(now)]
   if (old === undefined) return [...header, colors.dim('what was there is not there any more')]
   if (oldText === undefined || newText === undefined) return [...header, colors.dim('binary, or too large to show')]
   const hunks = unifiedDiff(oldText, newText)
-  return hunks === undefined ? [...header, colors.dim('too different to show')] : hunks.length === 0 ? [] : [...header, ...hunks.map((line) => painted(line, colors))]
+  return hunks === undefined
+    ? [...header, colors.dim('too different to show')]
+    : hunks.length === 0
+      ? []
+      : [...header, ...hunks.map((line) => painted(line, colors))]
 }
 
 /** Undefined for what is no text, or too much of it. */

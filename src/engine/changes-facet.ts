@@ -49,7 +49,7 @@ async function listing(entries: AsyncGenerator<WorkerEntry, { readonly isIncompl
 /** The mark of a folder that hides what is beneath it; a deleted path is a device without numbers. */
 const opaque = 1n
 
-export function writtenOf({ name, type, mode, size, rdev, target }: WorkerEntry): Written {
+function writtenOf({ name, type, mode, size, rdev, target }: WorkerEntry): Written {
   const path = textOf(name)
   if (path === undefined) return { type: 'other', path: new TextDecoder().decode(name), why: 'its name is no text' }
   if (type === 'file') return { type, path, mode, size }

@@ -14,7 +14,7 @@ import { SandboxError } from '../contract/errors.js'
 import type { Task } from './changes-plan.js'
 import type { FolderWalk, Step } from './folder-walk.js'
 import { localError } from './host-folder-error.js'
-import { HostFolder } from './host-folder-handle.js'
+import type { HostFolder } from './host-folder-handle.js'
 import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
 import { isSameStatus } from './path-state.js'
 import { removeTree } from './temp-folder.js'
@@ -83,7 +83,8 @@ async function sweepStaging(folder: string, walk: FolderWalk): Promise<void> {
 }
 
 /** Files and links as they are to be, named by their place among the tasks. */
-async function stageAll({ tasks, content, walk }: Application, staging: HostFolder): Promise<void> {
+async function stageAll(application: Application, staging: HostFolder): Promise<void> {
+  const { tasks, walk } = application
   const top = await walk.root.status()
   for (const [index, { change, status }] of tasks.entries()) {
     const { after } = change
@@ -92,7 +93,7 @@ async function stageAll({ tasks, content, walk }: Application, staging: HostFold
     if (after.type !== 'file') continue
     const handle = await staging.createFile(name, 0o600)
     try {
-      for (const bytes of content(after.hash)) writeAllSync(handle.fd, bytes)
+      for (const bytes of application.content(after.hash)) writeAllSync(handle.fd, bytes)
       // A file that stays keeps its owner, a new one is the owner's of the folder.
       const { uid, gid } = status?.isFile() === true ? status : top
       if (process.getuid?.() === 0) fchownSync(handle.fd, uid, gid)
@@ -119,9 +120,7 @@ function actsOf(application: Application, staging: HostFolder): Act[] {
   const byDepth = [...tasks].sort((one, other) => depthOf(one.change) - depthOf(other.change))
   const deepestFirst = [...byDepth].reverse()
   const acts = (list: readonly Task[], wanted: (change: PendingChange) => boolean, run: (task: Task, step: Step) => Promise<void>): Act[] =>
-    list
-      .filter(({ change }) => wanted(change))
-      .map((task) => ({ path: task.change.path, isStep: run !== openUp, run: () => atStep(application, task, run) }))
+    list.filter(({ change }) => wanted(change)).map((task) => ({ path: task.change.path, isStep: run !== openUp, run: () => atStep(application, task, run) }))
   const places = new Map(tasks.map((task, index) => [task, Buffer.from(`${index}`)]))
   const moveIn = async (task: Task, { folder, name }: Step): Promise<void> => {
     await checkUntouched(isRemoved(task.change) ? { ...task, status: undefined } : task, { folder, name })
@@ -130,7 +129,11 @@ function actsOf(application: Application, staging: HostFolder): Act[] {
   return [
     ...acts(byDepth, ({ before }) => before.type === 'folder' && (before.mode & ownerBits) !== ownerBits, openUp),
     ...acts(deepestFirst, isRemoved, removeEntry),
-    ...acts(byDepth, ({ before, after }) => after.type === 'folder' && before.type !== 'folder', (_task, step) => makeFolder(application, step)),
+    ...acts(
+      byDepth,
+      ({ before, after }) => after.type === 'folder' && before.type !== 'folder',
+      (_task, step) => makeFolder(application, step),
+    ),
     ...acts(byDepth, ({ after }) => after.type === 'file' || after.type === 'link', moveIn),
     ...acts(deepestFirst, ({ after }) => after.type === 'folder', setMode),
   ]

@@ -37,7 +37,7 @@ export async function compareWritten(comparison: Comparison): Promise<PendingCha
   return changes.sort((one, other) => (one.path < other.path ? -1 : 1))
 }
 
-async function stateAfter(entry: Exclude<Written, { type: 'other' }>, { keep }: Comparison): Promise<PathState> {
+async function stateAfter(entry: Exclude<Written, { type: 'other' }>, comparison: Comparison): Promise<PathState> {
   switch (entry.type) {
     case 'removed':
       return nothing
@@ -47,7 +47,7 @@ async function stateAfter(entry: Exclude<Written, { type: 'other' }>, { keep }: 
       return { type: 'folder', mode: entry.mode & comparedBits }
     case 'file':
       // Neither set-id bits nor a sticky file: nobody asked for programs with rights of their own.
-      return { type: 'file', mode: entry.mode & 0o777, ...(await keep(entry.path)) }
+      return { type: 'file', mode: entry.mode & 0o777, ...(await comparison.keep(entry.path)) }
   }
 }
 

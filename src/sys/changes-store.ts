@@ -33,14 +33,15 @@ export function createChangeStore(place: () => string = changesPlace): ChangeSto
   }
 }
 
-async function takeChanges(place: string, { folder, command, startedMs, written, content, mostBytes }: ChangeTaking): Promise<ChangeSet | undefined> {
+async function takeChanges(place: string, taking: ChangeTaking): Promise<ChangeSet | undefined> {
+  const { folder, command, startedMs, written, mostBytes } = taking
   await sweepDrafts(place)
   const draft = join(place, `draft-${ownerName(currentOwner())}-${randomUUID()}`)
   await mkdir(join(draft, 'content'), { recursive: true, mode: 0o700 })
   const budget = { left: mostBytes }
   try {
     await using walk = await FolderWalk.open(folder)
-    const keep = (path: string): Promise<{ hash: string; size: number }> => keepContent({ draft, path, content: content(path), budget })
+    const keep = (path: string): Promise<{ hash: string; size: number }> => keepContent({ draft, path, content: taking.content(path), budget })
     const changes = await compareWritten({ walk, written, startedMs, keep })
     const skipped = written.flatMap((entry) => (entry.type === 'other' ? [{ path: entry.path, why: entry.why }] : []))
     if (changes.length === 0 && skipped.length === 0) return undefined
@@ -110,7 +111,8 @@ async function readSet(place: string, id: string): Promise<ChangeSet | undefined
   const text = await readFile(join(place, id, 'manifest.json'), 'utf8').catch(() => undefined)
   if (text === undefined) return undefined
   const parsed = changeSetSchema.safeParse(asJson(text))
-  if (!parsed.success) throw new SandboxError('internal', `the changes ${id} cannot be read: ${parsed.error.issues[0]?.message ?? ''}`, { hint: `rm -r ${join(place, id)}` })
+  if (!parsed.success)
+    throw new SandboxError('internal', `the changes ${id} cannot be read: ${parsed.error.issues[0]?.message ?? ''}`, { hint: `rm -r ${join(place, id)}` })
   return parsed.data
 }
 

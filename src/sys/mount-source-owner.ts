@@ -66,7 +66,8 @@ export function checkOverlaid({ source: { path, uid, gid, isFolder }, field, ids
   const [ownUid, ownGid] = [process.getuid?.() ?? -1, process.getgid?.() ?? -1]
   const copy = `cp -r ${path} ./copy`
   if (uid !== ownUid) throw refuse(`it belongs to uid ${uid}, and without root only files of uid ${ownUid} can be given to the cell’s user`, copy)
-  if (gid !== ownGid) throw refuse(`its group is gid ${gid}, and without root only files of gid ${ownGid} can be given to the cell’s user`, `chgrp -R ${ownGid} ${path}`)
+  if (gid !== ownGid)
+    throw refuse(`its group is gid ${gid}, and without root only files of gid ${ownGid} can be given to the cell’s user`, `chgrp -R ${ownGid} ${path}`)
 }
 
 function rowsOf(text: string): string[][] {

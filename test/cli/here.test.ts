@@ -1,5 +1,21 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -156,7 +172,9 @@ describe.each(accounts)('run --here as $name', (account) => {
   test('says on stderr what changed and how to go on, and nothing of its own on stdout', async () => {
     const run = await glovebox(account, ['run', '--driver', 'bwrap', '--here', '--', '/bin/sh', '-c', 'echo told; echo new > new; exit 3'])
     expect([run.code, run.stdout]).toEqual([3, 'told\n'])
-    expect(run.stderr).toMatch(/^A {2}new {2}4 bytes\n\n--- \/dev\/null\n\+\+\+ b\/new\n@@ -0,0 \+1 @@\n\+new\nglovebox: 1 change of .*project kept aside: glovebox apply [a-z0-9]{8} takes them over, glovebox drop [a-z0-9]{8} forgets them\n$/m)
+    expect(run.stderr).toMatch(
+      /^A {2}new {2}4 bytes\n\n--- \/dev\/null\n\+\+\+ b\/new\n@@ -0,0 \+1 @@\n\+new\nglovebox: 1 change of .*project kept aside: glovebox apply [a-z0-9]{8} takes them over, glovebox drop [a-z0-9]{8} forgets them\n$/m,
+    )
     expect(await glovebox(account, ['drop'])).toMatchObject({ code: 0, stderr: `glovebox: dropped 1 change of ${project}\n` })
     expect((await glovebox(account, ['apply'])).stderr).toContain(`no changes of ${project} are pending`)
     expect(existsSync(join(project, 'new'))).toBe(false)
@@ -183,10 +201,17 @@ describe.each(accounts)('run --here as $name', (account) => {
   }, 60_000)
 
   test('holds what is written to the disk of the cell, and keeps what there was room for', async () => {
-    const run = await here(account, 'head -c 100000 /dev/zero > fits; head -c 9000000 /dev/zero > large 2>/dev/null || rm large; echo end > end', ['--disk', '2m'])
+    const run = await here(account, 'head -c 100000 /dev/zero > fits; head -c 9000000 /dev/zero > large 2>/dev/null || rm large; echo end > end', [
+      '--disk',
+      '2m',
+    ])
     expect(run.code).toBe(0)
     await glovebox(account, ['apply'])
-    expect([lstatSync(join(project, 'fits')).size, existsSync(join(project, 'large')), readFileSync(join(project, 'end'), 'utf8')]).toEqual([100_000, false, 'end\n'])
+    expect([lstatSync(join(project, 'fits')).size, existsSync(join(project, 'large')), readFileSync(join(project, 'end'), 'utf8')]).toEqual([
+      100_000,
+      false,
+      'end\n',
+    ])
   }, 60_000)
 
   test('costs what was changed: of 20,000 files none is read that was not', async () => {
@@ -206,7 +231,10 @@ describe('run --here', () => {
   ])('refuses %s with the reason, and says where to go', async (folder, why) => {
     mkdirSync(join(top, 'changes'), { mode: 0o700 })
     const { code, stderr } = await glovebox(self, ['run', '-q', '--driver', 'bwrap', '--here', '--', 'true'], folder)
-    expect([code, stderr]).toEqual([125, expect.stringMatching(new RegExp(`^glovebox: --here: ${folder} cannot be mounted: .*${why}.*\nhint: cd PROJECT && glovebox run --here`))])
+    expect([code, stderr]).toEqual([
+      125,
+      expect.stringMatching(new RegExp(`^glovebox: --here: ${folder} cannot be mounted: .*${why}.*\nhint: cd PROJECT && glovebox run --here`)),
+    ])
   })
 
   test('refuses a folder with keys, and a second folder for /workspace', async () => {

@@ -1,5 +1,19 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -56,7 +70,11 @@ function photograph(path: string): string[] {
 }
 
 test('what was written becomes changes with what was there before, and only what differs', async () => {
-  const set = await taken([file('a.txt'), file('b.txt'), directory('src'), { type: 'removed', path: 'src/deep' }, file('new')], { 'a.txt': 'ONE\n', 'b.txt': 'two\n', new: 'n' })
+  const set = await taken([file('a.txt'), file('b.txt'), directory('src'), { type: 'removed', path: 'src/deep' }, file('new')], {
+    'a.txt': 'ONE\n',
+    'b.txt': 'two\n',
+    new: 'n',
+  })
   expect(set.changes.map(({ path, before, after }) => [path, before.type, after.type])).toEqual([
     ['a.txt', 'file', 'file'],
     ['new', 'none', 'file'],
@@ -167,9 +185,12 @@ test.each(['../outside/kept', 'src/../../outside/kept', '/etc/hostname', 'src//x
 })
 
 test('single files are taken with the folders that they need, and the rest stays pending', async () => {
-  const set = await taken([file('a.txt'), directory('lib'), directory('lib/inner'), file('lib/inner/one'), file('lib/two'), { type: 'removed', path: 'b.txt' }], {
-    'a.txt': 'A',
-  })
+  const set = await taken(
+    [file('a.txt'), directory('lib'), directory('lib/inner'), file('lib/inner/one'), file('lib/two'), { type: 'removed', path: 'b.txt' }],
+    {
+      'a.txt': 'A',
+    },
+  )
   await expect(store().apply(set, ['nowhere'])).rejects.toMatchObject({ code: 'not-found' })
   expect(await store().apply(set, ['lib/inner/one'])).toEqual({ applied: ['lib', 'lib/inner', 'lib/inner/one'], left: 3 })
   expect([existsSync(join(folder, 'lib/two')), readFileSync(join(folder, 'a.txt'), 'utf8'), existsSync(join(folder, 'b.txt'))]).toEqual([false, 'one\n', true])
@@ -216,7 +237,10 @@ test('only one apply at a time changes a folder, and a dead one holds nobody up'
 
 test('an apply that is killed in the middle leaves whole files only, and the next one finishes it and clears up', async () => {
   const many = Array.from({ length: 600 }, (_, index) => `f${index}`)
-  const set = await taken([directory('many'), ...many.map((name) => file(`many/${name}`))], Object.fromEntries(many.map((name) => [`many/${name}`, `${name}\n`.repeat(500)])))
+  const set = await taken(
+    [directory('many'), ...many.map((name) => file(`many/${name}`))],
+    Object.fromEntries(many.map((name) => [`many/${name}`, `${name}\n`.repeat(500)])),
+  )
   const program = new URL('./programs/apply-changes.ts', import.meta.url)
   const counts = new Set<number>()
   for (const least of [0, 1, 300]) {

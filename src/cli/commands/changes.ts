@@ -42,7 +42,8 @@ export async function applyChanges(id: string | undefined, paths: readonly strin
   const set = await wanted(store, id)
   const { applied, left } = await store.apply(set, paths.length === 0 ? undefined : paths.map((path) => belowFolder(path, set)))
   if (json) await printJson({ id: set.id, folder: set.folder, applied, left })
-  else if (!quiet) say(`applied ${applied.length} ${applied.length === 1 ? 'change' : 'changes'} to ${set.folder}${left === 0 ? '' : `, ${left} still pending`}`)
+  else if (!quiet)
+    say(`applied ${applied.length} ${applied.length === 1 ? 'change' : 'changes'} to ${set.folder}${left === 0 ? '' : `, ${left} still pending`}`)
   return exitCodes.ok
 }
 
@@ -67,6 +68,7 @@ async function wanted(store: ChangeStore, id: string | undefined): Promise<Chang
 /** As typed, relative to where we are; as kept, to the folder. */
 function belowFolder(path: string, { folder }: ChangeSet): string {
   const below = relative(folder, resolve(realpathSync(process.cwd()), path))
-  if (below === '' || below === '..' || below.startsWith(`..${sep}`)) throw new SandboxError('invalid', `${path} is not in ${folder}`, { hint: 'glovebox apply --help' })
+  if (below === '' || below === '..' || below.startsWith(`..${sep}`))
+    throw new SandboxError('invalid', `${path} is not in ${folder}`, { hint: 'glovebox apply --help' })
   return below
 }

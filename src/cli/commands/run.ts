@@ -14,6 +14,7 @@ import { inShell, printJson, say } from '../print.js'
 import { openReceiptFile } from '../receipt-file.js'
 import { parseRunFlags, type RunFlags } from '../run-flags.js'
 import { type Captured, type Cursor, captureOutput, ReaderGone, startLine, streamOutput } from '../streams.js'
+import { checkTransfers, downloadAll, uploadAll } from '../transfers.js'
 import { explainOutcome, explainUnenforced, roundTimes } from '../words.js'
 
 /** A fresh sandbox, one program, gone. Resolves to our exit code when nothing of it is left. */
@@ -36,6 +37,7 @@ async function runOnce(argv: readonly string[], flags: RunFlags): Promise<number
   const { request } = parsed
   const here = flags.here ? withHere(parsed.spec) : undefined
   const spec = here?.spec ?? parsed.spec
+  checkTransfers(flags)
   using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
   // A key that cannot be had is told before the program has run for nothing.
   if (receipt) await loadReceiptKey()
@@ -53,10 +55,14 @@ async function runOnce(argv: readonly string[], flags: RunFlags): Promise<number
   const takeReceipt = async (): Promise<void> => receipt?.fill(() => platform.receipt(info.id))
   let program: PlatformProcess | undefined
   try {
+    const setting = { flags, platform, id: info.id, signal: interrupts.signal }
+    await uploadAll(setting)
     program = await platform.start(info.id, { ...request, stdin: input !== undefined, output: {} }, { signal: interrupts.signal })
     const keep = here && keeper(here, { platform, info, command: argv, program })
     const finished = finish({ program, info, flags, cursor, takeReceipt, keep, signal: interrupts.signal, name: argv[0] ?? '' })
-    return await orStopped(finished, { interrupts, program, input })
+    const code = await orStopped(finished, { interrupts, program, input })
+    await downloadAll(setting)
+    return code
   } catch (error) {
     if (!(error instanceof Stopped)) startLine(cursor)
     if (receipt) await takeReceiptOf(program, { takeReceipt, error })

@@ -8,7 +8,18 @@ import { randomId } from '../../sys/random-id.js'
 import { capture } from '../../sys/spawn.js'
 import { makeTempFolder, removeTree } from '../../sys/temp-folder.js'
 import { type HostFacts, readHostFacts } from './facts.js'
-import { canMapRanges, judgeCommands, judgeFeatures, judgeLaidMounts, judgeLimits, judgePause, judgeUsers, obstacleOf, obstaclesBefore, type Trial } from './judgement.js'
+import {
+  canMapRanges,
+  judgeCommands,
+  judgeFeatures,
+  judgeLaidMounts,
+  judgeLimits,
+  judgePause,
+  judgeUsers,
+  obstacleOf,
+  obstaclesBefore,
+  type Trial,
+} from './judgement.js'
 
 const trialMs = 10_000
 /** The warden's numbers for reading files and for moving them between folders. */
@@ -25,7 +36,8 @@ export interface ProbeOptions {
 export async function probeHost(options: ProbeOptions): Promise<Probe> {
   const facts = await readHostFacts()
   const before = obstaclesBefore(facts)
-  if (before.length > 0) return describe(facts, { obstacles: before, cgroups: { unavailable: 'not looked for' }, overlayTrial: 'not tried', ruled: notTried, laid: notTried })
+  if (before.length > 0)
+    return describe(facts, { obstacles: before, cgroups: { unavailable: 'not looked for' }, overlayTrial: 'not tried', ruled: notTried, laid: notTried })
   const cgroups = await options.cgroups().catch((error: unknown): CgroupsUnavailable => ({ unavailable: String(error) }))
   const { ruled, laid, plain } = await tryCells(options)
   const overlayTrial = canMapRanges(facts) ? await tryOverlay() : undefined

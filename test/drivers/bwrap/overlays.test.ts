@@ -1,11 +1,26 @@
-import { chmodSync, chownSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Mount } from '../../../src/contract/spec.js'
 import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
+import { judge } from '../../../src/receipt/judge.js'
 import { testUnless } from '../../unless.js'
 import { type Guest, openGuest } from './open-guest.js'
+import { plantedDriver } from './planted-drivers.js'
 
 const isRoot = process.getuid?.() === 0
 const MiB = 2 ** 20
@@ -80,7 +95,7 @@ describe.each(owners)('a folder of uid $uid with an overlay', (owner) => {
   })
 
   test('shows neither what it is made of nor where that is kept', async () => {
-    expect(await guest.sh('ls -d /.mounts /.layers /layers /work 2>&1 | grep -c "No such file"; grep -c gbx-overlays /proc/self/mountinfo')).toBe('4\n0\n')
+    expect(await guest.sh('ls -d /.mounts /.layers /layers /scratch 2>&1 | grep -c "No such file"; grep -c gbx-overlays /proc/self/mountinfo')).toBe('4\n0\n')
     expect(await guest.sh('ls -l /proc/self/fd | grep -c layers')).toBe('0\n')
   })
 
@@ -110,11 +125,15 @@ describe('overlays', () => {
   test('lie beside and within one another', async () => {
     const source = makeSource(owner)
     try {
-      const mounts: Mount[] = [overlaid(source, '/data'), { source: join(source, 'inner'), target: '/data/inner', mode: 'ro' }, overlaid(join(source, 'old'), '/mnt/old')]
+      const mounts: Mount[] = [
+        overlaid(source, '/data'),
+        { source: join(source, 'inner'), target: '/data/inner', mode: 'ro' },
+        overlaid(join(source, 'old'), '/mnt/old'),
+      ]
       await using guest = await openGuest({ spec: { mounts } })
-      expect(await guest.sh('echo 1 > /data/inner/file; echo 2 > /mnt/old/below; echo 3 > /data/old/below; cat /data/inner/file /mnt/old/below /data/old/below')).toMatch(
-        /Read-only file system\ninner\n2\n3\n$/,
-      )
+      expect(
+        await guest.sh('echo 1 > /data/inner/file; echo 2 > /mnt/old/below; echo 3 > /data/old/below; cat /data/inner/file /mnt/old/below /data/old/below'),
+      ).toMatch(/Read-only file system\ninner\n2\n3\n$/)
       expect(guest.cell.layers.filter(({ kind }) => kind === 'overlay')).toEqual([
         { kind: 'overlay', path: '/data', index: 0 },
         { kind: 'overlay', path: '/mnt/old', index: 2 },
@@ -144,7 +163,9 @@ describe('overlays', () => {
     const before = photograph(source)
     try {
       await using guest = await openGuest({ spec: { mounts: [overlaid(source)], rootMode: 'overlay' } })
-      expect(await guest.sh('rm -r /workspace/old /usr/share && mkdir /workspace/old && ls -A / /workspace/old | grep "^\\."; ls /usr/share 2>&1', 'root')).toMatch(/No such file/)
+      expect(
+        await guest.sh('rm -r /workspace/old /usr/share && mkdir /workspace/old && ls -A / /workspace/old | grep "^\\."; ls /usr/share 2>&1', 'root'),
+      ).toMatch(/No such file/)
       const overlays = guest.cell.layers.filter(({ kind }) => kind === 'overlay')
       expect(overlays).toContainEqual({ kind: 'overlay', path: '/usr', index: 0 })
       expect(overlays.at(-1)?.path).toBe('/workspace')
@@ -168,6 +189,26 @@ describe('overlays', () => {
 
   testUnless(isRoot && 'root can give anyone’s files to a cell')('are refused for folders of others', async () => {
     await expect(openGuest({ spec: { mounts: [overlaid('/usr/share', '/data')] } })).rejects.toThrow(/cannot be overlaid: it belongs to uid 0/)
+  })
+
+  test.each([
+    ['what was to be written over cannot be', { rw: ['ro'] }],
+    ['it is seen elsewhere', { '/workspace': ['/srv/elsewhere'] }],
+    ['something else is mounted besides', { '--pts': ['--pts', '--veil', '/home'] }],
+  ] as const)('are told when %s', async (_what, words) => {
+    const source = makeSource(owner)
+    const place = mkdtempSync(join(tmpdir(), 'gbx-planted-'))
+    try {
+      const driver = await plantedDriver({ words }, place)
+      await using guest = await openGuest({ driver, spec: { mounts: [overlaid(source)] } })
+      const found = judge({ expectations: guest.cell.expects, posture: await guest.cell.posture({ kind: 'cell' }) })
+      expect(found.map(({ control }) => control)).toContain('mounts')
+      await using honest = await openGuest({ spec: { mounts: [overlaid(source)] } })
+      expect(judge({ expectations: honest.cell.expects, posture: await honest.cell.posture({ kind: 'cell' }) })).toEqual([])
+    } finally {
+      rmSync(source, { recursive: true })
+      rmSync(place, { recursive: true })
+    }
   })
 
   test('are found by trying', async () => {
