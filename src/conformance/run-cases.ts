@@ -70,6 +70,7 @@ function extrasOf(sandbox: SubjectSandbox): Pick<SubjectSandbox, 'limit' | 'usag
     ...(sandbox.receipt && { receipt: sandbox.receipt.bind(sandbox) }),
     ...(sandbox.snapshots && { snapshots: sandbox.snapshots }),
     ...(sandbox.files && { files: sandbox.files }),
+    ...(sandbox.processes && { processes: sandbox.processes }),
   }
 }
 

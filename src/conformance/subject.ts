@@ -45,9 +45,9 @@ export interface SubjectSandbox {
 
 /** Programs that are kept. */
 export interface SubjectProcesses {
-  keep(command: Command, options?: SubjectStartOptions & { readonly tag?: string; readonly terminal?: TerminalSize }): Promise<SubjectKept>
-  attach(name: ProcessName, options?: { readonly replay?: boolean }): Promise<SubjectKept>
-  list(): Promise<readonly ProcessInfo[]>
+  readonly keep: (command: Command, options?: SubjectStartOptions & { readonly tag?: string; readonly terminal?: TerminalSize }) => Promise<SubjectKept>
+  readonly attach: (name: ProcessName, options?: { readonly replay?: boolean }) => Promise<SubjectKept>
+  readonly list: () => Promise<readonly ProcessInfo[]>
 }
 
 export interface SubjectKept extends SubjectProcess {

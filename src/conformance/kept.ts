@@ -1,0 +1,27 @@
+import { CaseFailure, text } from './check.js'
+import type { SubjectKept, SubjectProcesses, SubjectSandbox } from './subject.js'
+
+export type Kept = SubjectProcesses
+
+/** Of a subject at a depth where programs are kept. */
+export function keptOf({ processes }: SubjectSandbox): Kept {
+  if (!processes) throw new CaseFailure('a sandbox must keep processes', 'it has none of this')
+  return processes
+}
+
+/** All that it prints, from where this view begins. */
+export async function outputOf({ output }: SubjectKept): Promise<string> {
+  let seen = ''
+  for await (const { bytes } of output) seen += text(bytes)
+  return seen
+}
+
+/** Reads until this is there, and gives back all that was read. */
+export async function shows({ output }: SubjectKept, wanted: string | RegExp): Promise<string> {
+  let seen = ''
+  for await (const { bytes } of output) {
+    seen += text(bytes)
+    if (typeof wanted === 'string' ? seen.includes(wanted) : wanted.test(seen)) return seen
+  }
+  throw new CaseFailure(`must show ${String(wanted)}`, seen)
+}
