@@ -1,5 +1,5 @@
 /**
- * What the channel costs: bytes streamed out of a running warden beside a plain pipe, and `true` beside a plain spawn, without any isolation.
+ * What the channel costs: bytes streamed out of a running warden and into it beside a plain pipe, and `true` beside a plain spawn, without any isolation.
  * `node bench/channel.mjs [--rounds N]` after a build; a missed goal ends it with exit code 1.
  */
 import { spawn } from 'node:child_process'
@@ -40,10 +40,33 @@ async function throughWarden(argv, expected) {
   expectBytes(received, expected)
 }
 
-async function compare(title, { argv, expected, rounds, most, goal }) {
+const piece = Buffer.alloc(2 ** 20)
+
+async function feedPlainly([file, ...args]) {
+  const child = spawn(file, args, { env, stdio: ['pipe', 'pipe', 'ignore'] })
+  let printed = ''
+  child.stdout.on('data', (chunk) => (printed += chunk))
+  for (let sent = 0; sent < streamedBytes; sent += piece.length) if (!child.stdin.write(piece)) await once(child.stdin, 'drain')
+  child.stdin.end()
+  await once(child, 'close')
+  expectBytes(Number(printed), streamedBytes)
+}
+
+async function feedThroughWarden(argv) {
+  const { uid, gid } = cell.users[0]
+  const { process: run } = await warden.start({ argv, env, cwd: '/', uid, gid, capabilities: 0n, rlimits: [], stdin: true })
+  for (let sent = 0; sent < streamedBytes; sent += piece.length) await run.write(piece)
+  await run.endInput()
+  let printed = ''
+  for await (const { bytes } of run.output) printed += Buffer.from(bytes)
+  await run.exited
+  expectBytes(Number(printed), streamedBytes)
+}
+
+async function compare(title, { argv, expected, rounds, most, goal, isFed = false }) {
   const subjects = [
-    { name: 'plain spawn from Node', run: () => plainly(argv, expected) },
-    { name: 'running warden', run: () => throughWarden(argv, expected) },
+    { name: 'plain spawn from Node', run: () => (isFed ? feedPlainly(argv) : plainly(argv, expected)) },
+    { name: 'running warden', run: () => (isFed ? feedThroughWarden(argv) : throughWarden(argv, expected)) },
   ]
   const rows = withRatios(await sampleInterleaved(subjects, { rounds }))
   const measured = rows[1].ratio
@@ -58,6 +81,13 @@ const tables = [
     rounds: Math.ceil(rounds / 20),
     most: 2,
     goal: 'streamed at least half as fast as a plain pipe',
+  }),
+  await compare('256 MiB of input', {
+    argv: ['/usr/bin/wc', '-c'],
+    isFed: true,
+    rounds: Math.ceil(rounds / 20),
+    most: 4,
+    goal: 'fed at least a quarter as fast as a plain pipe',
   }),
 ]
 warden.close()
