@@ -10,6 +10,10 @@ describe('help', () => {
   test.each([
     ['help', ['--help']],
     ['run-help', ['run', '--help']],
+    ['sh-help', ['sh', '--help']],
+    ['changes-help', ['changes', '--help']],
+    ['apply-help', ['apply', '--help']],
+    ['drop-help', ['drop', '--help']],
     ['doctor-help', ['doctor', '--help']],
     ['demo-help', ['demo', '--help']],
     ['policy-help', ['policy', '--help']],
@@ -52,7 +56,7 @@ describe('help', () => {
     expect((await cli([])).stdout).toBe((await cli(['--help'])).stdout)
   })
 
-  test.each(['run', 'doctor', 'demo', 'policy'])('help %s is the same as its --help, and help help as ours', async (command) => {
+  test.each(['run', 'sh', 'doctor', 'demo', 'policy'])('help %s is the same as its --help, and help help as ours', async (command) => {
     expect(await cli(['help', command])).toMatchObject({ code: 0, stderr: '', stdout: (await cli([command, '--help'])).stdout })
     expect(await cli(['help', 'help'])).toMatchObject({ code: 0, stderr: '', stdout: (await cli(['--help'])).stdout })
   })
