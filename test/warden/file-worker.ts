@@ -51,7 +51,7 @@ export function runOf(child: ChildProcess): WorkerRun {
       child.kill('SIGKILL')
       await exited
     },
-    discardOutput: () => undefined,
+    discardOutput: () => void child.stdout?.destroy(),
     exited: exited as unknown as WorkerRun['exited'],
   }
 }
@@ -79,6 +79,7 @@ export function openBench(options: { readonly uid?: number; readonly layers?: st
     path: (name) => Buffer.from(name === '' ? folder : `${folder}/${name}`),
     [Symbol.asyncDispose]: async () => {
       await run.endInput()
+      child.stdout?.destroy()
       child.kill('SIGKILL')
       await run.exited
       rmSync(folder, { recursive: true, force: true })
