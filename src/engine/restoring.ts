@@ -4,6 +4,7 @@ import type { Limits } from '../contract/limits.js'
 import type { StoredSnapshot } from '../contract/snapshot-store.js'
 import type { LayerAccess } from './snapshots-access.js'
 import { type KeptLayer, layerOf } from './snapshots-layers.js'
+import { inPieces } from './snapshots-pieces.js'
 import { readTar, type TarEntry } from './snapshots-tar-reader.js'
 import { encodeTarHeader, endOfTar, tarPadding } from './snapshots-tar-writer.js'
 
@@ -41,7 +42,7 @@ async function restoreEntries(snapshot: StoredSnapshot, layers: readonly KeptLay
     const { path } = first.header
     const layer = layerOf(path, layers)
     if (!layer) throw new SandboxError('invalid', `from: ${snapshot.info.id} has /${path}, where this sandbox has no folder of its own`)
-    await access.unpack(layer.path, archiveOf(layer, entries)).catch((error: unknown) => {
+    await access.unpack(layer.path, inPieces(archiveOf(layer, entries))).catch((error: unknown) => {
       throw roomError(error, snapshot)
     })
   }

@@ -4,6 +4,7 @@ import type { ManifestEntry } from '../contract/snapshot-store.js'
 import { type Difference, exportedPaths, topmostRemovals } from '../policy/diff.js'
 import type { LayerAccess } from './snapshots-access.js'
 import { isOwn, type KeptLayer } from './snapshots-layers.js'
+import { inPieces } from './snapshots-pieces.js'
 import { readTar } from './snapshots-tar-reader.js'
 import { encodeTarHeader, endOfTar, tarPadding } from './snapshots-tar-writer.js'
 
@@ -25,7 +26,7 @@ export function exportChanges(exporting: Exporting, access: LayerAccess): AsyncG
       `/${Buffer.from(marked, 'latin1').toString('utf8')} cannot be exported: a name that begins with ${removalMark} means something removed`,
     )
   }
-  return archiveOf(exporting, access, paths)
+  return inPieces(archiveOf(exporting, access, paths))
 }
 
 async function* archiveOf({ differences, layers }: Exporting, access: LayerAccess, paths: ReadonlySet<string>): AsyncGenerator<Uint8Array, void, undefined> {

@@ -144,6 +144,7 @@ class ByteReader {
   }
 
   async take(size: number): Promise<Buffer> {
+    if (this.#rest.length >= size) return Buffer.from(this.#cut(size))
     const parts: Uint8Array[] = []
     for await (const part of this.section(size).bytes) parts.push(part)
     return Buffer.concat(parts)
@@ -182,6 +183,10 @@ class ByteReader {
       if (step.done === true) throw notTar('no end')
       this.#rest = step.value
     }
+    return this.#cut(most)
+  }
+
+  #cut(most: number): Uint8Array {
     const part = this.#rest.subarray(0, most)
     this.#rest = this.#rest.subarray(part.length)
     return part

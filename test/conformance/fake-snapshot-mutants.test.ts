@@ -1,0 +1,4 @@
+import { catchMutants } from './mutants/catch.js'
+import { snapshotMutants } from './mutants/snapshot-mutants.js'
+
+catchMutants(snapshotMutants)

@@ -1,0 +1,55 @@
+import type { Platform } from '../../../src/contract/platform.js'
+import type { PlatformSnapshots } from '../../../src/contract/snapshots.js'
+import type { Mutant } from './table.js'
+import { lyingEngine } from './twists.js'
+
+/** An engine that lies about snapshots and nothing else. */
+function lyingSnapshots(lie: (platform: Platform) => Partial<PlatformSnapshots>): (platform: Platform) => Platform {
+  return (platform) => {
+    const { snapshots } = platform
+    const honest: PlatformSnapshots = {
+      take: (id, options) => snapshots.take(id, options),
+      list: (options) => snapshots.list(options),
+      remove: (snapshot, options) => snapshots.remove(snapshot, options),
+      diff: (id, options) => snapshots.diff(id, options),
+      export: (id, options) => snapshots.export(id, options),
+      fork: (id, count, options) => snapshots.fork(id, count, options),
+    }
+    return { ...lyingEngine({})(platform), snapshots: { ...honest, ...lie(platform) } }
+  }
+}
+
+export const snapshotMutants: readonly Mutant[] = [
+  {
+    name: 'begins every sandbox with nothing',
+    driver: 'fake',
+    depth: 'engine',
+    twist: { platform: lyingEngine({ create: (platform, { from: _, ...spec }, options) => platform.create(spec, options) }) },
+    caughtBy: ['snapshots/begin-again', 'snapshots/unknown'],
+  },
+  {
+    name: 'hands out a sandbox as its own fork',
+    driver: 'fake',
+    depth: 'engine',
+    twist: {
+      platform: lyingSnapshots((platform) => ({
+        fork: async (id, count) => {
+          const info = await platform.info(id)
+          return Array.from({ length: count }, () => info)
+        },
+      })),
+    },
+    caughtBy: ['snapshots/forks-apart'],
+  },
+  {
+    name: 'says nothing of what was removed',
+    driver: 'fake',
+    depth: 'engine',
+    twist: {
+      platform: lyingSnapshots(({ snapshots }) => ({
+        diff: async (id, options) => (await snapshots.diff(id, options)).filter(({ type }) => type !== 'removed'),
+      })),
+    },
+    caughtBy: ['snapshots/difference'],
+  },
+]
