@@ -1,5 +1,6 @@
 import { basename, resolve } from 'node:path'
 import { type Mount, mountModes } from '../contract/spec.js'
+import { splitAtColons } from './colon-parts.js'
 import { refuseFlag } from './flag-values.js'
 
 const form = 'SRC[:DST][:ro|rw|overlay]'
@@ -22,17 +23,4 @@ export function parseMountFlag(text: string): Mount {
   const path = resolve(source)
   if (target === undefined && basename(path) === '') throw refuseFlag(flag, 'has no name of its own, so DST must be stated')
   return { source: path, target: target ?? `/mnt/${basename(path)}`, mode: mode ?? 'ro' }
-}
-
-function splitAtColons(text: string): string[] {
-  const parts: string[] = []
-  let part = ''
-  for (const [token] of text.matchAll(/\\[:\\]|[\s\S]/gu)) {
-    if (token !== ':') part += token.replace(/^\\(?=.)/, '')
-    else {
-      parts.push(part)
-      part = ''
-    }
-  }
-  return [...parts, part]
 }

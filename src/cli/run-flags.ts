@@ -7,9 +7,10 @@ import { commandsSchema, defaultLifetimeMs, envSchema, pathSchema, rootModes, ty
 import { oneOfFlag, parseFlag, refuseFlag } from './flag-values.js'
 import { type LimitFlags, parseLimitFlags } from './limit-flags.js'
 import { parseMountFlag } from './mount-flag.js'
+import type { TransferFlags } from './transfer-flags.js'
 
 /** Flags as commander hands them over: text, as the user typed it. */
-export interface RunFlags extends LimitFlags {
+export interface RunFlags extends LimitFlags, TransferFlags {
   readonly env?: readonly string[]
   readonly workdir?: string
   readonly user?: string

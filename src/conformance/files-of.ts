@@ -8,9 +8,9 @@ import type { SpecInput } from '../contract/spec.js'
 export interface FilesOf {
   readonly sandbox: SubjectSandbox
   readonly files: SubjectFiles
-  read(path: string | Uint8Array, options?: ReadOptions): Promise<Uint8Array>
-  readText(path: string | Uint8Array): Promise<string>
-  write(path: string | Uint8Array, content: string | Uint8Array, options?: WriteOptions): Promise<Entry>
+  readonly read: (path: string | Uint8Array, options?: ReadOptions) => Promise<Uint8Array>
+  readonly readText: (path: string | Uint8Array) => Promise<string>
+  readonly write: (path: string | Uint8Array, content: string | Uint8Array, options?: WriteOptions) => Promise<Entry>
 }
 
 export async function withFiles<T>(subject: Subject, use: (of: FilesOf) => Promise<T>, spec?: SpecInput): Promise<T> {

@@ -1,6 +1,6 @@
 import type { WorkerEntry } from '../channel/index.js'
 import type { GuestUser } from '../contract/driver.js'
-import type { Entry, EntryType } from '../contract/files.js'
+import type { Entry } from '../contract/files.js'
 
 const slash = 0x2f
 

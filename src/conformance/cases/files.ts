@@ -12,14 +12,14 @@ function pattern(length: number): Uint8Array {
 }
 
 async function hexOf(bytes: Uint8Array): Promise<string> {
-  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes as Uint8Array<ArrayBuffer>))
+  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
   return [...hash].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
 const hashFile = `import hashlib, sys, json, os
 print(json.dumps(hashlib.sha256(open(os.fsencode(sys.argv[1]), 'rb').read()).hexdigest()))`
 
-const oddNames = ['with space', 'new\nline', 'ünïcödé-😀', '-rf', '*', 'quote\'"$(x)', `${'n'.repeat(255)}`, '.hidden']
+const oddNames = ['with space', 'new\nline', 'ünïcödé-😀', '-rf', '*', 'quote\'"$(x)', 'n'.repeat(255), '.hidden']
 
 async function* endless(): AsyncGenerator<Uint8Array, void, undefined> {
   for (;;) yield await Promise.resolve(new Uint8Array(65_536))
@@ -211,7 +211,7 @@ export const fileCases: readonly Case[] = [
       withFiles(subject, async ({ sandbox, write }) => {
         await write('a', 'x')
         const [usage, receipt] = [await sandbox.usage?.(), await sandbox.receipt?.()]
-        ensureSame([usage?.runs ?? 0, receipt?.runs?.length ?? 0], [0, 0], 'the runs')
+        ensureSame([usage?.runs ?? 0, receipt?.runs.length ?? 0], [0, 0], 'the runs')
         return 'none'
       }),
   },

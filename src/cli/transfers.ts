@@ -1,0 +1,99 @@
+/** Files and folders that go into the sandbox of a run before it, and come out of it after. */
+import { lstatSync } from 'node:fs'
+import { localFiles } from '../compose.js'
+import { SandboxError } from '../contract/errors.js'
+import type { Platform } from '../contract/platform.js'
+import { SandboxFiles, type Transferred, type TransferProgress } from '../sandbox/index.js'
+import { say } from './print.js'
+import { parseDownloadFlag, parseUploadFlag, type Transfer, type TransferFlags } from './transfer-flags.js'
+
+export interface TransferSetting {
+  readonly flags: TransferFlags & { readonly quiet?: true; readonly json?: true }
+  readonly platform: Platform
+  readonly id: string
+  readonly signal: AbortSignal
+}
+
+/** What is wrong is refused before there is a sandbox. */
+export function checkTransfers({ upload = [], download = [] }: TransferFlags): void {
+  upload.forEach(parseUploadFlag)
+  for (const { flag, to } of download.map(parseDownloadFlag)) {
+    const there = lstatSync(to, { throwIfNoEntry: false })
+    if (there && !there.isDirectory()) throw new SandboxError('conflict', `${flag}: ${to} is there already`)
+  }
+}
+
+export async function uploadAll(setting: TransferSetting): Promise<void> {
+  const files = filesOf(setting)
+  for (const transfer of (setting.flags.upload ?? []).map(parseUploadFlag)) {
+    await move(transfer, setting, (onProgress) => files.upload(transfer.from, transfer.to, { signal: setting.signal, onProgress }))
+  }
+}
+
+export async function downloadAll(setting: TransferSetting): Promise<void> {
+  const files = filesOf(setting)
+  for (const transfer of (setting.flags.download ?? []).map(parseDownloadFlag)) {
+    await move(transfer, setting, (onProgress) => files.download(transfer.from, transfer.to, { signal: setting.signal, onProgress, mostBytes: Infinity }))
+  }
+}
+
+function filesOf({ platform, id }: TransferSetting): SandboxFiles {
+  return new SandboxFiles({ id, files: platform.files, local: localFiles })
+}
+
+type Moving = (onProgress: (progress: TransferProgress) => void) => Promise<Transferred>
+
+async function move({ flag }: Transfer, { flags }: TransferSetting, moving: Moving): Promise<void> {
+  const isShown = process.stderr.isTTY && !flags.quiet && !flags.json
+  const bar = isShown ? new ProgressLine(flag) : undefined
+  try {
+    const { skipped } = await moving((progress) => bar?.show(progress))
+    bar?.clear()
+    if (!flags.quiet && !flags.json) sayLeft(flag, skipped)
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error
+    throw new SandboxError(error.code, `${flag}: ${error.message}`, { ...(error.hint !== undefined && { hint: error.hint }), cause: error })
+  } finally {
+    bar?.clear()
+  }
+}
+
+const mostTold = 5
+
+function sayLeft(flag: string, skipped: Transferred['skipped']): void {
+  for (const { path, why } of skipped.slice(0, mostTold)) say(`${flag}: ${path} ${why}; it was left behind`)
+  if (skipped.length > mostTold) say(`${flag}: ${skipped.length - mostTold} more were left behind`)
+}
+
+const worthShowingBytes = 16 * 2 ** 20
+const betweenMs = 100
+const width = 24
+
+/** One line that is written over again, for what takes a while. */
+class ProgressLine {
+  readonly #name: string
+  #shownAt = 0
+  #isShown = false
+
+  constructor(name: string) {
+    this.#name = name
+  }
+
+  show({ bytes, totalBytes }: TransferProgress): void {
+    const now = performance.now()
+    if ((totalBytes ?? bytes) < worthShowingBytes || now - this.#shownAt < betweenMs) return
+    this.#shownAt = now
+    this.#isShown = true
+    const done = `${(bytes / 2 ** 20).toFixed(0)} MiB`
+    if (totalBytes === undefined) process.stderr.write(`\r\u001b[K${this.#name} ${done}`)
+    else {
+      const filled = Math.round((bytes / totalBytes) * width)
+      process.stderr.write(`\r\u001b[K${this.#name} [${'#'.repeat(filled)}${' '.repeat(width - filled)}] ${done} of ${(totalBytes / 2 ** 20).toFixed(0)}`)
+    }
+  }
+
+  clear(): void {
+    if (this.#isShown) process.stderr.write('\r\u001b[K')
+    this.#isShown = false
+  }
+}
