@@ -26,9 +26,11 @@ export type {
   WatchOptions,
   WriteOptions,
 } from './contract/files.js'
+export type { ExpiryAct, PauseOptions, PlatformLife, SandboxEvent } from './contract/lifetimes.js'
 export type { LimitName, Limits, LimitsInput } from './contract/limits.js'
 export type { PlatformSettings } from './contract/platform-settings.js'
 export type { Platform, PlatformProcess, SandboxFilter, SandboxInfo, SandboxUsage } from './contract/platform.js'
+export type { Forward, ForwardOptions, PlatformPorts } from './contract/ports.js'
 export type { AttachOptions, PlatformProcesses, ProcessInfo, ProcessName, ProcessState } from './contract/processes.js'
 export type { Policy, PolicyInput } from './contract/policy.js'
 export type { Expectation, Observation, Posture } from './contract/posture.js'
@@ -38,6 +40,7 @@ export type { Change, ChangeType, ForkOptions, PlatformSnapshots, SinceOptions, 
 export type { Mount, RootMode, Spec, SpecInput, Tier, UserName } from './contract/spec.js'
 export type {
   ChildProcessView,
+  ConnectOptions,
   CreateOptions,
   ExitEvent,
   InputSource,

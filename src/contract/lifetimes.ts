@@ -1,6 +1,8 @@
+import { z } from 'zod'
 import type { CallOptions, SandboxInfo } from './platform.js'
 import type { Ending } from './run.js'
 
+export const keepsMemorySchema = z.boolean().default(true)
 export const expiryActs = ['close', 'pause'] as const
 export type ExpiryAct = (typeof expiryActs)[number]
 

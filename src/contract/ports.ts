@@ -1,4 +1,9 @@
+import { z } from 'zod'
 import type { CallOptions } from './platform.js'
+import { durationSchema } from './quantities.js'
+
+export const portSchema = z.number().int().min(1).max(65_535)
+export const portWaitSchema = durationSchema({ min: 0, max: 86_400_000, example: '30s' }).default(30_000)
 
 export interface ForwardOptions extends CallOptions {
   /** The port on the host's loopback; a free one when not given. */

@@ -21,7 +21,9 @@ function limitsMet({ outcome, usage, truncated }: Ending): string[] {
   const { memory, processes } = usage.hits
   const isOutput = outcome.kind === 'output-limit'
   return [
-    ...(outcome.kind === 'timed-out' ? [`was killed after ${durationInUnits(outcome.limitMs, Math.round)} of ${outcome.by === 'cpu' ? 'processor' : 'wall'} time`] : []),
+    ...(outcome.kind === 'timed-out'
+      ? [`was killed after ${durationInUnits(outcome.limitMs, Math.round)} of ${outcome.by === 'cpu' ? 'processor' : 'wall'} time`]
+      : []),
     ...(outcome.kind === 'out-of-memory' ? [`was killed for want of memory, at ${bytesInUnits(outcome.limitBytes, Math.floor)}`] : []),
     ...(outcome.kind !== 'out-of-memory' && memory !== null && memory > 0 ? [`lost ${memory} of its processes for want of memory`] : []),
     ...(processes !== null && processes > 0 ? [`was refused ${processes} forks at its limit of processes`] : []),

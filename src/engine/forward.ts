@@ -14,7 +14,7 @@ export interface ForwardOrder {
   /** Rejects when nothing listens there, or nothing can be reached. */
   connect(port: number): Promise<WardenConnection>
   /** Bytes went through. */
-  onTraffic(): void
+  readonly onTraffic: () => void
   onClosed(): void
 }
 

@@ -1,7 +1,6 @@
-import { z } from 'zod'
 import { checkCallOptions } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
-import type { PauseOptions, PlatformLife, SandboxEvent } from '../contract/lifetimes.js'
+import { keepsMemorySchema, type PauseOptions, type PlatformLife, type SandboxEvent } from '../contract/lifetimes.js'
 import type { CallOptions, SandboxInfo } from '../contract/platform.js'
 import { parseWith } from '../policy/refusal.js'
 import type { LiveSandbox } from './live-sandbox.js'
@@ -19,7 +18,7 @@ export class LifeFacet implements PlatformLife {
   async pause(id: string, options: PauseOptions = {}): Promise<SandboxInfo> {
     const { signal, memory } = checkCallOptions(options, ['signal', 'memory'])
     signal?.throwIfAborted()
-    const keepsMemory = parseWith(z.boolean().default(true), memory, 'memory')
+    const keepsMemory = parseWith(keepsMemorySchema, memory, 'memory')
     const sandbox = await this.#find(id)
     if (!keepsMemory) throw new SandboxError('unsupported', 'memory: a sandbox cannot be paused without its memory here')
     await sandbox.asked(() => sandbox.life.pause())

@@ -123,8 +123,7 @@ export class Lifetime {
   async #stop(reason: string): Promise<void> {
     const { cell, cannotPause, maxPausedMs, settled } = this.#order
     if (this.#isOver || this.#leftMs !== undefined) return
-    if (cannotPause !== undefined)
-      throw new SandboxError('unsupported', `programs cannot be paused here: ${cannotPause}`, { hint: 'glovebox doctor' })
+    if (cannotPause !== undefined) throw new SandboxError('unsupported', `programs cannot be paused here: ${cannotPause}`, { hint: 'glovebox doctor' })
     this.#isStill = true
     this.#idle?.hold()
     try {
@@ -135,7 +134,7 @@ export class Lifetime {
       this.#move()
       throw error
     }
-    if (this.#isOver) return
+    if (this.#hasEnded()) return
     this.#leftMs = this.#isUsedUp ? 0 : Math.max(1, this.#deadline.restMs)
     this.#count(maxPausedMs, () => this.#end(`it was paused for ${durationInUnits(maxPausedMs, Math.round)}`))
     this.events.tell({ type: 'paused', reason })
@@ -146,11 +145,16 @@ export class Lifetime {
     // One that was paused because its lifetime was over begins another, as far as its policies allow.
     const lifetimeMs = this.#leftMs > 0 ? this.#leftMs : this.#held(this.#order.info.spec.lifetimeMs)
     await this.#order.cell.resume()
-    if (this.#isOver) return
+    if (this.#hasEnded()) return
     this.#leftMs = undefined
     this.#move()
     this.#count(lifetimeMs, () => this.#useUp())
     this.events.tell({ type: 'resumed', reason })
+  }
+
+  /** Also meanwhile: a sandbox may be closed while it is paused or resumed. */
+  #hasEnded(): boolean {
+    return this.#isOver
   }
 
   #move(): void {

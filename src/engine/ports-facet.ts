@@ -1,13 +1,8 @@
-import { z } from 'zod'
 import { checkCallOptions } from '../contract/call-options.js'
 import type { CallOptions } from '../contract/platform.js'
-import type { Forward, ForwardOptions, PlatformPorts } from '../contract/ports.js'
-import { durationSchema } from '../contract/quantities.js'
+import { type Forward, type ForwardOptions, type PlatformPorts, portSchema, portWaitSchema } from '../contract/ports.js'
 import { parseWith } from '../policy/refusal.js'
 import type { FindSandbox } from './life-facet.js'
-
-const portSchema = z.number().int().min(1).max(65_535)
-const waitSchema = durationSchema({ min: 0, max: 86_400_000, example: '30s' }).default(30_000)
 
 /** The ports of sandboxes, as the platform's doors see them. */
 export class PortsFacet implements PlatformPorts {
@@ -22,7 +17,7 @@ export class PortsFacet implements PlatformPorts {
     signal?.throwIfAborted()
     const target = parseWith(portSchema, port, 'port')
     const from = hostPort === undefined ? undefined : parseWith(portSchema, hostPort, 'options.port')
-    const timeoutMs = parseWith(waitSchema, waitFor, 'waitFor')
+    const timeoutMs = parseWith(portWaitSchema, waitFor, 'waitFor')
     const { ports } = await this.#find(id)
     if (timeoutMs > 0) await ports.waitFor(target, { timeoutMs, signal })
     const forward = await ports.forward(target, from)
@@ -35,7 +30,7 @@ export class PortsFacet implements PlatformPorts {
     const { signal, timeout } = checkCallOptions(options, ['signal', 'timeout'])
     signal?.throwIfAborted()
     const target = parseWith(portSchema, port, 'port')
-    const timeoutMs = parseWith(waitSchema, timeout, 'timeout')
+    const timeoutMs = parseWith(portWaitSchema, timeout, 'timeout')
     const { ports } = await this.#find(id)
     await ports.waitFor(target, { timeoutMs, signal })
   }

@@ -36,7 +36,8 @@ export class SandboxPorts {
 
   async forward(target: number, port: number | undefined): Promise<Forward> {
     await this.#order.checkOpen()
-    if (this.#forwards.size >= mostForwards) throw new SandboxError('busy', `sandbox ${this.#order.id} has ${mostForwards} forwards; no more are allowed at once`)
+    if (this.#forwards.size >= mostForwards)
+      throw new SandboxError('busy', `sandbox ${this.#order.id} has ${mostForwards} forwards; no more are allowed at once`)
     const forward = new PortForward({
       target,
       connect: (to) => this.#connect(to),
@@ -64,7 +65,8 @@ export class SandboxPorts {
       signal?.throwIfAborted()
       if (await this.#order.listens(port)) return
       const restMs = deadline - performance.now()
-      if (restMs <= 0) throw new SandboxError('not-found', `port: nothing listens on ${port} in sandbox ${this.#order.id} after ${durationInUnits(timeoutMs, Math.round)}`)
+      if (restMs <= 0)
+        throw new SandboxError('not-found', `port: nothing listens on ${port} in sandbox ${this.#order.id} after ${durationInUnits(timeoutMs, Math.round)}`)
       // What ended the wait is told by the next look.
       await sleep(Math.min(waitMs, restMs), undefined, { signal: until }).catch(() => undefined)
     }

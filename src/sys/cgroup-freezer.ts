@@ -43,12 +43,18 @@ class UnifiedFreezer implements Freezer {
 
   async freeze(): Promise<void> {
     this.#group.write('cgroup.freeze', '1')
-    await until(() => this.#group.keyed('cgroup.events', 'frozen') === 1, () => this.release())
+    await until(
+      () => this.#group.keyed('cgroup.events', 'frozen') === 1,
+      () => this.release(),
+    )
   }
 
   async thaw(): Promise<void> {
     this.#group.write('cgroup.freeze', '0')
-    await until(() => this.#group.keyed('cgroup.events', 'frozen') === 0, () => Promise.resolve())
+    await until(
+      () => this.#group.keyed('cgroup.events', 'frozen') === 0,
+      () => Promise.resolve(),
+    )
   }
 
   kill(): void {
@@ -73,14 +79,20 @@ class LegacyFreezer implements Freezer {
     // There before anything is frozen: from then on nothing stays so without an owner.
     this.#standby ??= await standBy(join(this.#group.folder, 'freezer.state'))
     this.#group.write('freezer.state', 'FROZEN')
-    await until(() => this.#group.read('freezer.state') === 'FROZEN', () => this.release())
+    await until(
+      () => this.#group.read('freezer.state') === 'FROZEN',
+      () => this.release(),
+    )
   }
 
   async thaw(): Promise<void> {
     // First, so that it cannot thaw what is frozen again after this.
     await this.#dismiss()
     this.#group.write('freezer.state', thawed)
-    await until(() => this.#group.read('freezer.state') === thawed, () => Promise.resolve())
+    await until(
+      () => this.#group.read('freezer.state') === thawed,
+      () => Promise.resolve(),
+    )
   }
 
   kill(): void {

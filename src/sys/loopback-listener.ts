@@ -37,7 +37,8 @@ function listening(server: Server, port: number): Promise<void> {
 }
 
 function listenFailure(error: NodeJS.ErrnoException, port: number): SandboxError {
-  if (error.code === 'EADDRINUSE') return new SandboxError('conflict', `port: ${port} of ${host} is in use`, { cause: error, hint: `ss -ltnp 'sport = :${port}'` })
+  if (error.code === 'EADDRINUSE')
+    return new SandboxError('conflict', `port: ${port} of ${host} is in use`, { cause: error, hint: `ss -ltnp 'sport = :${port}'` })
   if (error.code === 'EACCES') return new SandboxError('denied', `port: this user may not listen on ${port} of ${host}`, { cause: error })
   return new SandboxError('unavailable', `port: nothing can listen on ${port} of ${host}: ${error.message}`, { cause: error })
 }

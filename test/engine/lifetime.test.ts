@@ -129,7 +129,10 @@ describe('an idle sandbox', () => {
 
   test('needs a time that can be one', async () => {
     expect(await rejectionOf(engine.create({ idle: '5' }))).toMatchObject({ code: 'invalid', message: expect.stringContaining('idle: ') as string })
-    expect(await rejectionOf(engine.create({ onExpiry: 'sleep' as 'pause' }))).toMatchObject({ code: 'invalid', message: expect.stringContaining('onExpiry: ') as string })
+    expect(await rejectionOf(engine.create({ onExpiry: 'sleep' as 'pause' }))).toMatchObject({
+      code: 'invalid',
+      message: expect.stringContaining('onExpiry: ') as string,
+    })
   })
 })
 
@@ -321,6 +324,12 @@ describe('events', () => {
   })
 
   test('of a sandbox that there is not are not-found', async () => {
-    expect(await rejectionOf((async () => { for await (const _ of engine.life.events('a'.repeat(20))) break })())).toMatchObject({ code: 'not-found' })
+    expect(
+      await rejectionOf(
+        (async () => {
+          for await (const _ of engine.life.events('a'.repeat(20))) break
+        })(),
+      ),
+    ).toMatchObject({ code: 'not-found' })
   })
 })

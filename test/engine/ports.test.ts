@@ -57,7 +57,9 @@ function refusalOf(port: number): Promise<string> {
 
 function isListening(port: number): boolean {
   const hex = port.toString(16).toUpperCase().padStart(4, '0')
-  return readFileSync('/proc/net/tcp', 'utf8').split('\n').some((line) => line.includes(`:${hex} 00000000:0000 0A`))
+  return readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .some((line) => line.includes(`:${hex} 00000000:0000 0A`))
 }
 
 /** How it ended: by an error's code, or in order. */
@@ -201,7 +203,10 @@ describe('a forwarded port', () => {
     const { port } = await serve('echo')
     const chosen = await freePort()
     expect((await engine.ports.forward(id, port, { port: chosen })).port).toBe(chosen)
-    expect(await rejectionOf(engine.ports.forward(id, port, { port: chosen }))).toMatchObject({ code: 'conflict', message: `port: ${chosen} of 127.0.0.1 is in use` })
+    expect(await rejectionOf(engine.ports.forward(id, port, { port: chosen }))).toMatchObject({
+      code: 'conflict',
+      message: `port: ${chosen} of 127.0.0.1 is in use`,
+    })
   })
 
   test('is closed twice quietly, with its connections, and listens no more', async () => {
@@ -343,8 +348,15 @@ test('what is no port is refused by its name', async () => {
     const refusal = { code: 'invalid', message: expect.stringMatching(/^port: /) as string }
     expect(await rejectionOf(engine.ports.forward(id, port))).toMatchObject(refusal)
     expect(await rejectionOf(engine.ports.waitFor(id, port))).toMatchObject(refusal)
-    if (port !== null) expect(await rejectionOf(engine.ports.forward(id, 80, { port }))).toMatchObject({ code: 'invalid', message: expect.stringMatching(/^options\.port: /) as string })
+    if (port !== null)
+      expect(await rejectionOf(engine.ports.forward(id, 80, { port }))).toMatchObject({
+        code: 'invalid',
+        message: expect.stringMatching(/^options\.port: /) as string,
+      })
   }
-  expect(await rejectionOf(engine.ports.forward(id, 80, { waitFor: 'long' }))).toMatchObject({ code: 'invalid', message: expect.stringMatching(/^waitFor: /) as string })
+  expect(await rejectionOf(engine.ports.forward(id, 80, { waitFor: 'long' }))).toMatchObject({
+    code: 'invalid',
+    message: expect.stringMatching(/^waitFor: /) as string,
+  })
   expect(await rejectionOf(engine.ports.forward(id, 80, { hots: 1 } as object))).toMatchObject({ code: 'invalid' })
 })

@@ -40,7 +40,16 @@ export async function openCell(opening: Opening): Promise<Cell> {
     await greeting(process, signal)
     lease.cgroup?.settle()
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid) })
-    return new BwrapCell({ process, users: usersOf(lease), layers: cellLayers(plan, isFolder), limits, inspection, cgroup: lease.cgroup, remains: lease.remains, release: lease.release })
+    return new BwrapCell({
+      process,
+      users: usersOf(lease),
+      layers: cellLayers(plan, isFolder),
+      limits,
+      inspection,
+      cgroup: lease.cgroup,
+      remains: lease.remains,
+      release: lease.release,
+    })
   } catch (error) {
     if (process) await endProcess(process, lease.remains)
     await lease.release()

@@ -126,6 +126,13 @@ function withEnding(program: PlatformProcess, change: (ending: Ending) => Ending
 }
 
 /** What no lie is about. */
-function facetsOf({ life, ports, files, processes, snapshots, changes }: Platform): Pick<Platform, 'life' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes'> {
+function facetsOf({
+  life,
+  ports,
+  files,
+  processes,
+  snapshots,
+  changes,
+}: Platform): Pick<Platform, 'life' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes'> {
   return { life, ports, files, processes, snapshots, changes }
 }
