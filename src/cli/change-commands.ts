@@ -44,7 +44,8 @@ function addApply(program: Command, finish: Finish): void {
     .option('-q, --quiet', 'say nothing when it is done')
     .helpOption('-h, --help', 'print this')
     .addHelpText('after', applyNotes)
-    .action(async (id: string | undefined, files: string[], flags: ChangesFlags, command: Command) => {
+    .action(async (...called: [id: string | undefined, files: string[], flags: ChangesFlags, command: Command]) => {
+      const [id, files, flags, command] = called
       const { applyChanges } = await import('./commands/changes.js')
       const [named, paths] = splitAtDashes(command, { id, files })
       finish(await applyChanges(named, paths, flags))
