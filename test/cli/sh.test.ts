@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { cli, cliPath, fake, processesWith } from './cli.js'
@@ -134,6 +136,19 @@ describe('glovebox sh', () => {
       ],
     )
     expect(seen).toMatchObject({ code: 3, ...left })
+  })
+
+  test('takes files in before it begins, and out when it has ended', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gbx-sh-'))
+    try {
+      writeFileSync(join(folder, 'in.txt'), 'from outside\n')
+      const flags = ['--upload', `${folder}/in.txt:/workspace/in.txt`, '--download', `/workspace/out.txt:${folder}/out.txt`]
+      const seen = await atTerminal([...flags, '--', 'sh', '-c', 'tr a-z A-Z < in.txt > out.txt; exit 3'], [])
+      expect(seen).toMatchObject({ code: 3, ...left })
+      expect(readFileSync(join(folder, 'out.txt'), 'utf8')).toBe('FROM OUTSIDE\n')
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
   })
 
   test('without a terminal says what to do instead', async () => {

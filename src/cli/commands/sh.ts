@@ -13,6 +13,7 @@ import { say } from '../print.js'
 import { openReceiptFile } from '../receipt-file.js'
 import { parseRunFlags, type RunFlags } from '../run-flags.js'
 import { type Cursor, startLine, streamOutput } from '../streams.js'
+import { checkTransfers, downloadAll, uploadAll } from '../transfers.js'
 import { explainOutcome, explainUnenforced } from '../words.js'
 
 /** Nobody closes a shell that they sit at; the longest life there is. */
@@ -27,6 +28,7 @@ export async function sh(argv: readonly string[], flags: RunFlags): Promise<numb
   const terminal = openOwnTerminal()
   const own = flags.policy === undefined ? undefined : readPolicy(flags.policy)
   const { spec, request } = parseShellFlags(argv, flags, policyInForce(own))
+  checkTransfers(flags)
   using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
   if (receipt) await loadReceiptKey()
   using interrupts = watchInterrupts()
@@ -34,13 +36,16 @@ export async function sh(argv: readonly string[], flags: RunFlags): Promise<numb
   const info = await platform.create(own === undefined ? spec : { ...spec, policy: own }, { signal: interrupts.signal })
   const remarks = [flags.quiet ? undefined : explainUnenforced(info.unenforced), explainClamped(info.clamped)]
   for (const remark of remarks) if (remark !== undefined) say(remark)
+  const transfers = { flags, platform, id: info.id, signal: interrupts.signal }
   try {
+    await uploadAll(transfers)
     const program = await platform.start(info.id, { ...request, terminal: terminal.size }, { signal: interrupts.signal })
     interrupts.attach({
       interrupt: () => void program.signal('SIGINT').catch(() => undefined),
       kill: () => void program.kill('interrupted twice').catch(() => undefined),
     })
     const code = await Promise.race([sit(program, { terminal, name: argv[0] ?? 'the shell' }), untilAborted(interrupts.signal)])
+    await downloadAll(transfers)
     await receipt?.fill(() => platform.receipt(info.id))
     return code
   } finally {
