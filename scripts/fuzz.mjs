@@ -15,7 +15,20 @@ for (const [name, value] of Object.entries(values)) {
   process.exit(2)
 }
 
-const sources = ['fuzz/main.c', 'fuzz/inputs.c', 'frame.c', 'start.c', 'used-ids.c', 'process-table.c', 'rules.c'].map((file) => join(root, 'warden', file))
+const sources = [
+  'fuzz/main.c',
+  'fuzz/inputs.c',
+  'fuzz/files.c',
+  'files-request.c',
+  'tar-read.c',
+  'tar-pax.c',
+  'tar-write.c',
+  'frame.c',
+  'start.c',
+  'used-ids.c',
+  'process-table.c',
+  'rules.c',
+].map((file) => join(root, 'warden', file))
 const folder = join(root, 'build/sanitized', `linux-${process.arch}`)
 const program = join(folder, 'fuzz-warden')
 mkdirSync(folder, { recursive: true })

@@ -160,9 +160,9 @@ enum tar_result tar_next(struct tar_reader *reader, struct tar_entry *entry)
   reader->has_size = reader->has_mtime = reader->has_uid = reader->has_gid = reader->literal = false;
   for (;;) {
     size_t got = reader->pull(reader->from, block, sizeof block);
-    reader->why = got == 0 && !extended ? NULL : "ends early";
-    if (got < sizeof block) return got == 0 && !extended ? TAR_END : TAR_WRONG;
-    if (is_zero(block)) return extended ? TAR_WRONG : TAR_END;
+    bool at_end = got == 0 || (got == sizeof block && is_zero(block));
+    reader->why = at_end && !extended ? NULL : "ends early";
+    if (at_end || got < sizeof block) return reader->why ? TAR_WRONG : TAR_END;
     reader->why = "is none";
     if (!has_checksum(block)) return TAR_WRONG;
     char type = (char)block[TAR_AT_TYPE];

@@ -2,6 +2,8 @@
 import { contentType, frameHeaderBytes, maxPayloadBytes, writeHeader } from './file-worker-frames.js'
 
 const framesAtOnce = 4
+/** With its header a frame is then as long as a pipe holds, and goes through it in one piece. */
+const pieceBytes = maxPayloadBytes - frameHeaderBytes
 
 export interface ContentSink {
   write(bytes: Uint8Array): Promise<void>
@@ -17,11 +19,11 @@ export class ContentFrames {
   }
 
   async send(bytes: Uint8Array): Promise<void> {
-    this.#buffer ??= Buffer.allocUnsafe(framesAtOnce * (frameHeaderBytes + maxPayloadBytes))
+    this.#buffer ??= Buffer.allocUnsafe(framesAtOnce * maxPayloadBytes)
     for (let at = 0; at < bytes.length; ) {
       let fill = 0
       for (let frame = 0; frame < framesAtOnce && at < bytes.length; frame += 1) {
-        const piece = bytes.subarray(at, at + maxPayloadBytes)
+        const piece = bytes.subarray(at, at + pieceBytes)
         writeHeader(this.#buffer, fill, { type: contentType, length: piece.length })
         this.#buffer.set(piece, fill + frameHeaderBytes)
         fill += frameHeaderBytes + piece.length

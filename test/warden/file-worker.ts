@@ -65,7 +65,9 @@ export interface Bench extends AsyncDisposable {
   path(name: string): Uint8Array
 }
 
-export function openBench(options: { readonly uid?: number; readonly layers?: string; readonly program?: string; readonly under?: string } = {}): Bench {
+export function openBench(
+  options: { readonly uid?: number | undefined; readonly layers?: string; readonly program?: string; readonly under?: string } = {},
+): Bench {
   const folder = mkdtempSync(join(options.under ?? tmpdir(), 'file-worker-'))
   const program = options.program ?? buildFileWorker()
   const ids = options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }

@@ -239,7 +239,7 @@ describe('listing', () => {
     mkdirSync(`${bench.folder}/closed/in`, { recursive: true })
     spawnSync('chmod', ['700', `${bench.folder}/closed`])
     const listing = bench.worker.list(bench.path(''))
-    expect(Buffer.from((await listing.next()).value?.name ?? '').toString()).toBe('closed')
+    expect(await listing.next()).toMatchObject({ done: false, value: { type: 'folder' } })
     expect(await listing.next()).toEqual({ done: true, value: { count: 1, isIncomplete: true } })
   })
 
@@ -277,5 +277,64 @@ describe('listing', () => {
     linkSync(`${bench.folder}/a`, `${bench.folder}/b`)
     const [a, b] = await listed(bench.worker.list(bench.path('')))
     expect([a?.ino, a?.dev]).toEqual([b?.ino, b?.dev])
+  })
+})
+
+describe('the worker itself', () => {
+  const u32 = (...values: number[]): Buffer => Buffer.concat(values.map((value) => Buffer.from(Uint32Array.of(value).buffer)))
+  const frame = (type: number, payload: Buffer): Buffer => Buffer.concat([u32(payload.length, type), payload])
+  const str = (text: string): Buffer => Buffer.concat([u32(Buffer.byteLength(text)), Buffer.from(text)])
+
+  it.each([
+    ['unknown frame type', frame(0x10, Buffer.alloc(0))],
+    ['reserved field is not zero', u32(0, 0x10f)],
+    ['wrong frame length', u32(65_537, 0x40)],
+    ['request ends early', frame(1, u32(0))],
+    ['request is too long', frame(0x0f, u32(0))],
+    ['unknown flag', frame(1, Buffer.concat([u32(2), str('/')]))],
+    ['wrong mode', frame(0x0a, Buffer.concat([u32(0o10000), str('/')]))],
+    ['path is not absolute', frame(1, Buffer.concat([u32(0), str('etc')]))],
+    ['path leaves the layers', frame(0x0d, Buffer.concat([u32(8), str('a/../..')]))],
+    ['NUL in a text', frame(1, Buffer.concat([u32(0), str('/a\0b')]))],
+    ['text is too long', frame(1, Buffer.concat([u32(0), str(`/${'x'.repeat(4095)}`)]))],
+    ['content out of turn', frame(0x40, Buffer.from('x'))],
+    ['request amid content', Buffer.concat([frame(3, Buffer.concat([u32(0, 0o600), str('/nowhere/x/\n')])), frame(0x0f, Buffer.alloc(0))])],
+  ])('ends with 70 and one line: %s', async (line, bytes) => {
+    await using bench = openBench({ uid: isRoot ? 65_534 : undefined })
+    let said = ''
+    bench.child.stderr?.on('data', (text: Buffer) => (said += text.toString()))
+    bench.child.stdout?.resume()
+    await bench.run.write(bytes)
+    expect(await bench.run.exited).toEqual({ code: 70, signal: null })
+    expect(said).toBe(`files: ${line}\n`)
+  })
+
+  it('after everything it has leaked nothing, by the word of its sanitizers', async () => {
+    await using bench = openBench()
+    const { worker } = bench
+    await worker.write(bench.path('a/b/f'), chunks('text'), { atomic: true })
+    await worker.copy(bench.path('a'), bench.path('c'))
+    await listed(worker.list(bench.path(''), { hash: true }))
+    await worker.search(bench.path(''), { pattern: Buffer.from('T.xt'), most: 9, regex: true, ignoreCase: true })
+    const archive = await gather(worker.pack(bench.path('a')))
+    expect(await worker.unpack(bench.path('d'), chunks(archive))).toBe(3)
+    expect((await failure(worker.unpack(bench.path('e'), chunks(archive.subarray(0, 700)))))[0]).toBe(EINVAL)
+    expect((await failure(worker.read(bench.path('none'))))[0]).toBe(ENOENT)
+    await worker.processes()
+    await worker.remove(bench.path('c'), { recursive: true })
+    const events = await worker.watch(bench.path(''), { recursive: true })
+    writeFileSync(`${bench.folder}/new`, '')
+    expect((await events.next()).value.kind).toBe('created')
+    let said = ''
+    bench.child.stderr?.on('data', (text: Buffer) => (said += text.toString()))
+    await bench.run.endInput()
+    await expect(
+      events
+        .next()
+        .then(() => events.next())
+        .then(() => events.next()),
+    ).rejects.toThrow()
+    expect(await bench.run.exited).toEqual({ code: 0, signal: null })
+    expect(said).toBe('')
   })
 })

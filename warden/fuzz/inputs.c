@@ -5,6 +5,7 @@
 
 #include "../frame.h"
 #include "../wire.h"
+#include "files.h"
 
 static uint64_t chance_next(struct chance *chance)
 {
@@ -149,5 +150,7 @@ void input_make(struct input *input, struct chance *chance, uint32_t kind)
   if (kind == INPUT_START) add_start(input, chance);
   if (kind == INPUT_RULES) add_rules(input, chance);
   if (kind == INPUT_STAT) add_stat(input, chance);
+  if (kind == INPUT_FILES_REQUEST) files_request_seed(input, chance);
+  if (kind == INPUT_FILES_ARCHIVE) files_archive_seed(input, chance);
   for (uint32_t i = chance_below(chance, 6); i; i--) mutate(input, chance);
 }

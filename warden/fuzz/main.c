@@ -16,6 +16,7 @@
 #include "../rules.h"
 #include "../start.h"
 #include "../used-ids.h"
+#include "files.h"
 #include "inputs.h"
 
 struct stage {
@@ -136,6 +137,11 @@ static void try_input(struct stage *stage)
   if (stage->kind == INPUT_RULES) try_rules(bytes, length, stage);
   if (stage->kind == INPUT_STAT && process_parse((const char *)bytes, length, &process)) CHECK(process.pid > 0);
   if (stage->kind == INPUT_STAT) try_ids(bytes, length);
+  if (stage->kind == INPUT_FILES_REQUEST || stage->kind == INPUT_FILES_ARCHIVE) {
+    int whole = stage->kind == INPUT_FILES_REQUEST ? files_try_request(bytes, length) : files_try_archive(bytes, length);
+    stage->whole += whole;
+    stage->malformed += !whole;
+  }
   free(bytes);
   stage->done++;
 }

@@ -1,0 +1,15 @@
+/* The fuzzer's inputs for the file worker: payloads of its requests, and archives. */
+#ifndef GLOVEBOX_FUZZ_FILES_H
+#define GLOVEBOX_FUZZ_FILES_H
+
+#include "inputs.h"
+
+/* Well-formed seeds; the caller mutates them. */
+void files_request_seed(struct input *input, struct chance *chance);
+void files_archive_seed(struct input *input, struct chance *chance);
+
+/* Feed the parsers and check what they promise: whether the input was well-formed. */
+int files_try_request(const uint8_t *bytes, size_t length);
+int files_try_archive(const uint8_t *bytes, size_t length);
+
+#endif
