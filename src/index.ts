@@ -13,6 +13,7 @@ export type {
   CopyOptions,
   Entry,
   EntryType,
+  FileCalls,
   FileEvent,
   FileOptions,
   FilePath,

@@ -66,11 +66,12 @@ interface Content {
 }
 
 /** What its owner may not read can be opened by its owner; its mode was told before. */
-async function* contentOf({ files }: Platform, { id, path, user }: Content): AsyncGenerator<Uint8Array, void, undefined> {
-  const opened = await files.read(id, path, { user }).catch(async (error: unknown) => {
+async function* contentOf(platform: Platform, { id, path, user }: Content): AsyncGenerator<Uint8Array, void, undefined> {
+  const files = platform.files.of(id)
+  const opened = await files.read(path, { user }).catch(async (error: unknown) => {
     if (!(error instanceof SandboxError) || error.code !== 'denied') throw error
-    await files.chmod(id, path, 0o600, { user })
-    return files.read(id, path, { user })
+    await files.chmod(path, 0o600, { user })
+    return files.read(path, { user })
   })
   yield* opened.bytes
 }

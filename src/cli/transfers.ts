@@ -38,7 +38,7 @@ export async function downloadAll(setting: TransferSetting): Promise<void> {
 }
 
 function filesOf({ platform, id }: TransferSetting): SandboxFiles {
-  return new SandboxFiles({ id, files: platform.files, local: localFiles })
+  return new SandboxFiles({ files: platform.files.of(id), local: localFiles })
 }
 
 type Moving = (onProgress: (progress: TransferProgress) => void) => Promise<Transferred>

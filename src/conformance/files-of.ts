@@ -1,13 +1,13 @@
-import type { Entry, ReadOptions, WriteOptions } from '../contract/files.js'
+import type { Entry, FileCalls, ReadOptions, WriteOptions } from '../contract/files.js'
 import { bytesOf, CaseFailure, text } from './check.js'
 import { withSandbox } from './guest.js'
-import type { Subject, SubjectFiles, SubjectSandbox } from './subject.js'
+import type { Subject, SubjectSandbox } from './subject.js'
 import type { SpecInput } from '../contract/spec.js'
 
 /** A sandbox with its files, in the words that cases need. */
 export interface FilesOf {
   readonly sandbox: SubjectSandbox
-  readonly files: SubjectFiles
+  readonly files: FileCalls
   readonly read: (path: string | Uint8Array, options?: ReadOptions) => Promise<Uint8Array>
   readonly readText: (path: string | Uint8Array) => Promise<string>
   readonly write: (path: string | Uint8Array, content: string | Uint8Array, options?: WriteOptions) => Promise<Entry>

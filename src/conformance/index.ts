@@ -17,7 +17,6 @@ export type {
   Listener,
   Need,
   Subject,
-  SubjectFiles,
   SubjectProcess,
   SubjectResult,
   SubjectRunOptions,

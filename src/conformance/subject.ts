@@ -1,5 +1,5 @@
 import type { DriverLimit, Feature, Probe } from '../contract/driver.js'
-import type { PlatformFiles } from '../contract/files.js'
+import type { FileCalls } from '../contract/files.js'
 import type { LimitsInput, RunLimitsInput } from '../contract/limits.js'
 import type { SandboxUsage } from '../contract/platform.js'
 import type { ProcessInfo, ProcessName } from '../contract/processes.js'
@@ -38,7 +38,7 @@ export interface SubjectSandbox {
   usage?(): Promise<SandboxUsage>
   receipt?(): Promise<Receipt>
   readonly snapshots?: SubjectSnapshots
-  readonly files?: SubjectFiles
+  readonly files?: FileCalls
   readonly processes?: SubjectProcesses
   close(): Promise<void>
 }
@@ -52,11 +52,6 @@ export interface SubjectProcesses {
 
 export interface SubjectKept extends SubjectProcess {
   resize(size: TerminalSize): Promise<void>
-}
-
-/** What a platform offers, of one sandbox. */
-export type SubjectFiles = {
-  readonly [Name in keyof PlatformFiles]: PlatformFiles[Name] extends (id: string, ...rest: infer Rest) => infer Result ? (...rest: Rest) => Result : never
 }
 
 /** Of one sandbox; `remove` is of all that are kept. */

@@ -117,30 +117,35 @@ export interface OpenFile {
   readonly bytes: AsyncIterable<Uint8Array>
 }
 
-/** As a platform offers them; a path that is missing is `not-found` unless said otherwise. */
-export interface PlatformFiles {
+/** The files of one sandbox; a path that is missing is `not-found` unless said otherwise. */
+export interface FileCalls {
   /** Refuses what is no file: a folder, a FIFO, a device. */
-  read(id: string, path: FilePath, options?: ReadOptions): Promise<OpenFile>
+  read(path: FilePath, options?: ReadOptions): Promise<OpenFile>
   /** Folders above are made. Resolves to the file as it is then. */
-  write(id: string, path: FilePath, content: AsyncIterable<Uint8Array>, options?: WriteOptions): Promise<Entry>
-  list(id: string, path: FilePath, options?: ListOptions): AsyncIterable<Entry>
+  write(path: FilePath, content: AsyncIterable<Uint8Array>, options?: WriteOptions): Promise<Entry>
+  list(path: FilePath, options?: ListOptions): AsyncIterable<Entry>
   /** Of a link itself. Null when there is nothing. */
-  stat(id: string, path: FilePath, options?: FileOptions): Promise<Entry | null>
+  stat(path: FilePath, options?: FileOptions): Promise<Entry | null>
   /** With the folders above; one that is there is quiet. */
-  mkdir(id: string, path: FilePath, options?: FileOptions & { readonly mode?: number }): Promise<Entry>
+  mkdir(path: FilePath, options?: FileOptions & { readonly mode?: number }): Promise<Entry>
   /** Also between file systems. Replaces a file that is there, unless `exclusive`. */
-  move(id: string, from: FilePath, to: FilePath, options?: CopyOptions): Promise<Entry>
+  move(from: FilePath, to: FilePath, options?: CopyOptions): Promise<Entry>
   /** A folder with all in it; links are copied as links. */
-  copy(id: string, from: FilePath, to: FilePath, options?: CopyOptions): Promise<Entry>
+  copy(from: FilePath, to: FilePath, options?: CopyOptions): Promise<Entry>
   /** False when there was nothing. */
-  remove(id: string, path: FilePath, options?: RemoveOptions): Promise<boolean>
-  symlink(id: string, target: FilePath, path: FilePath, options?: FileOptions): Promise<Entry>
-  chmod(id: string, path: FilePath, mode: number, options?: FileOptions): Promise<Entry>
+  remove(path: FilePath, options?: RemoveOptions): Promise<boolean>
+  symlink(target: FilePath, path: FilePath, options?: FileOptions): Promise<Entry>
+  chmod(path: FilePath, mode: number, options?: FileOptions): Promise<Entry>
   /** Watching has begun when this resolves. Leaving the iteration ends it. */
-  watch(id: string, path: FilePath, options?: WatchOptions): Promise<AsyncIterable<FileEvent>>
-  search(id: string, path: FilePath, pattern: string, options?: SearchOptions): Promise<SearchResult>
+  watch(path: FilePath, options?: WatchOptions): Promise<AsyncIterable<FileEvent>>
+  search(path: FilePath, pattern: string, options?: SearchOptions): Promise<SearchResult>
   /** A folder as a tar archive (pax). */
-  pack(id: string, path: FilePath, options?: FileOptions): Promise<AsyncIterable<Uint8Array>>
+  pack(path: FilePath, options?: FileOptions): Promise<AsyncIterable<Uint8Array>>
   /** A tar archive into a folder, which is made. What would land outside, devices and set-id bits are refused. Resolves to how many entries there were. */
-  unpack(id: string, path: FilePath, archive: AsyncIterable<Uint8Array>, options?: FileOptions): Promise<number>
+  unpack(path: FilePath, archive: AsyncIterable<Uint8Array>, options?: FileOptions): Promise<number>
+}
+
+/** As a platform offers them. Whether there is such a sandbox is told by the calls. */
+export interface PlatformFiles {
+  of(id: string): FileCalls
 }

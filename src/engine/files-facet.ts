@@ -1,12 +1,11 @@
 /** Files of sandboxes: what is asked is judged here, done by a worker in the cell, and told in words. */
-import type { z } from 'zod'
 import { FileFailure, type FileWorker, type WorkerEntry, type WorkerEvent, type WorkerMatch } from '../channel/index.js'
-import { callOptionsRefusal } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
 import * as schemas from '../contract/file-options.js'
 import type {
   CopyOptions,
   Entry,
+  FileCalls,
   FileEvent,
   FileOptions,
   FilePath,
@@ -22,10 +21,10 @@ import type {
   WriteOptions,
 } from '../contract/files.js'
 import { kindOf } from '../contract/plain-object.js'
-import type { UserName } from '../contract/spec.js'
 import { absolutePath, linkTarget } from '../policy/file-path.js'
+import { type FileOptionsSchema, parseFileOptions, type ParsedOptions } from '../policy/file-options.js'
 import { parseGlob } from '../policy/glob.js'
-import { parseObject, parseWith } from '../policy/refusal.js'
+import { parseWith } from '../policy/refusal.js'
 import { errno } from './errno.js'
 import { below, decode, entryOf } from './file-entry.js'
 import { FileOperation, type FilesHost, type OperationOrder } from './file-operation.js'
@@ -53,8 +52,20 @@ export class FilesFacet implements PlatformFiles {
     this.#find = find
   }
 
-  async read(id: string, path: FilePath, options: ReadOptions = {}): Promise<OpenFile> {
-    const asked = await this.#ask(id, { name: 'files.read', path, options, schema: schemas.readOptionsSchema })
+  of(id: string): FileCalls {
+    return new SandboxFileCalls(() => this.#find(id))
+  }
+}
+
+class SandboxFileCalls implements FileCalls {
+  readonly #find: () => Promise<FilesHost>
+
+  constructor(find: () => Promise<FilesHost>) {
+    this.#find = find
+  }
+
+  async read(path: FilePath, options: ReadOptions = {}): Promise<OpenFile> {
+    const asked = await this.#ask({ name: 'files.read', path, options, schema: schemas.readOptionsSchema })
     const { offset = 0, length } = asked.options
     const operation = await FileOperation.begin(asked.order)
     try {
@@ -65,15 +76,15 @@ export class FilesFacet implements PlatformFiles {
     }
   }
 
-  async write(id: string, path: FilePath, content: AsyncIterable<Uint8Array>, options: WriteOptions = {}): Promise<Entry> {
+  async write(path: FilePath, content: AsyncIterable<Uint8Array>, options: WriteOptions = {}): Promise<Entry> {
     checkContent(content, 'content')
-    const asked = await this.#ask(id, { name: 'files.write', path, options, schema: schemas.writeOptionsSchema })
+    const asked = await this.#ask({ name: 'files.write', path, options, schema: schemas.writeOptionsSchema })
     const { user: _, ...how } = asked.options
     return entryOf(await FileOperation.run(asked.order, ({ client }) => client.write(asked.path, content, stated(how))), asked.path, asked.host.users)
   }
 
-  async *list(id: string, path: FilePath, options: ListOptions = {}): AsyncGenerator<Entry, void, undefined> {
-    const asked = await this.#ask(id, { name: 'files.list', path, options, schema: schemas.listOptionsSchema })
+  async *list(path: FilePath, options: ListOptions = {}): AsyncGenerator<Entry, void, undefined> {
+    const asked = await this.#ask({ name: 'files.list', path, options, schema: schemas.listOptionsSchema })
     const glob = asked.options.glob === undefined ? undefined : parseGlob(asked.options.glob)
     const { depth = glob?.depth ?? 1, hidden = true } = asked.options
     const operation = await FileOperation.begin(asked.order)
@@ -84,44 +95,44 @@ export class FilesFacet implements PlatformFiles {
     }
   }
 
-  async stat(id: string, path: FilePath, options: FileOptions = {}): Promise<Entry | null> {
-    const asked = await this.#ask(id, { name: 'files.stat', path, options, schema: schemas.fileOptionsSchema })
+  async stat(path: FilePath, options: FileOptions = {}): Promise<Entry | null> {
+    const asked = await this.#ask({ name: 'files.stat', path, options, schema: schemas.fileOptionsSchema })
     const entry = await FileOperation.run(asked.order, ({ client }) => orNothing(client.stat(asked.path)))
     return entry && entryOf(entry, asked.path, asked.host.users)
   }
 
-  async mkdir(id: string, path: FilePath, options: FileOptions & { readonly mode?: number } = {}): Promise<Entry> {
-    const asked = await this.#ask(id, { name: 'files.mkdir', path, options, schema: schemas.mkdirOptionsSchema })
+  async mkdir(path: FilePath, options: FileOptions & { readonly mode?: number } = {}): Promise<Entry> {
+    const asked = await this.#ask({ name: 'files.mkdir', path, options, schema: schemas.mkdirOptionsSchema })
     return this.#act(asked, (client) => client.mkdir(asked.path, asked.options.mode === undefined ? {} : { mode: asked.options.mode }))
   }
 
-  async move(id: string, from: FilePath, to: FilePath, options: CopyOptions = {}): Promise<Entry> {
-    return this.#transfer(id, { name: 'files.move', path: from, to, options })
+  async move(from: FilePath, to: FilePath, options: CopyOptions = {}): Promise<Entry> {
+    return this.#transfer({ name: 'files.move', path: from, to, options })
   }
 
-  async copy(id: string, from: FilePath, to: FilePath, options: CopyOptions = {}): Promise<Entry> {
-    return this.#transfer(id, { name: 'files.copy', path: from, to, options })
+  async copy(from: FilePath, to: FilePath, options: CopyOptions = {}): Promise<Entry> {
+    return this.#transfer({ name: 'files.copy', path: from, to, options })
   }
 
-  async remove(id: string, path: FilePath, options: RemoveOptions = {}): Promise<boolean> {
-    const asked = await this.#ask(id, { name: 'files.remove', path, options, schema: schemas.removeOptionsSchema })
+  async remove(path: FilePath, options: RemoveOptions = {}): Promise<boolean> {
+    const asked = await this.#ask({ name: 'files.remove', path, options, schema: schemas.removeOptionsSchema })
     return FileOperation.run(asked.order, ({ client }) => client.remove(asked.path, { recursive: asked.options.recursive ?? false }))
   }
 
-  async symlink(id: string, target: FilePath, path: FilePath, options: FileOptions = {}): Promise<Entry> {
+  async symlink(target: FilePath, path: FilePath, options: FileOptions = {}): Promise<Entry> {
     const written = linkTarget(target)
-    const asked = await this.#ask(id, { name: 'files.symlink', path, options, schema: schemas.fileOptionsSchema })
+    const asked = await this.#ask({ name: 'files.symlink', path, options, schema: schemas.fileOptionsSchema })
     return this.#act(asked, (client) => client.symlink(written, asked.path))
   }
 
-  async chmod(id: string, path: FilePath, mode: number, options: FileOptions = {}): Promise<Entry> {
+  async chmod(path: FilePath, mode: number, options: FileOptions = {}): Promise<Entry> {
     const bits = parseWith(schemas.modeSchema, mode, 'mode')
-    const asked = await this.#ask(id, { name: 'files.chmod', path, options, schema: schemas.fileOptionsSchema })
+    const asked = await this.#ask({ name: 'files.chmod', path, options, schema: schemas.fileOptionsSchema })
     return this.#act(asked, (client) => client.chmod(asked.path, bits))
   }
 
-  async watch(id: string, path: FilePath, options: WatchOptions = {}): Promise<AsyncIterable<FileEvent>> {
-    const asked = await this.#ask(id, { name: 'files.watch', path, options, schema: schemas.watchOptionsSchema })
+  async watch(path: FilePath, options: WatchOptions = {}): Promise<AsyncIterable<FileEvent>> {
+    const asked = await this.#ask({ name: 'files.watch', path, options, schema: schemas.watchOptionsSchema })
     const operation = await FileOperation.begin({ ...asked.order, lasts: true })
     try {
       const events = await operation.worker.client.watch(asked.path, { recursive: asked.options.recursive ?? false })
@@ -132,9 +143,9 @@ export class FilesFacet implements PlatformFiles {
     }
   }
 
-  async search(id: string, path: FilePath, pattern: string, options: SearchOptions = {}): Promise<SearchResult> {
+  async search(path: FilePath, pattern: string, options: SearchOptions = {}): Promise<SearchResult> {
     const wanted = new TextEncoder().encode(parseWith(schemas.patternSchema, pattern, 'pattern'))
-    const asked = await this.#ask(id, { name: 'files.search', path, options, schema: schemas.searchOptionsSchema })
+    const asked = await this.#ask({ name: 'files.search', path, options, schema: schemas.searchOptionsSchema })
     const { user: _, glob: shape, limit = defaultMatches, hidden = true, ...how } = asked.options
     const glob = shape === undefined ? undefined : parseGlob(shape)
     // Which files a glob leaves out is known only here.
@@ -145,20 +156,20 @@ export class FilesFacet implements PlatformFiles {
     return { matches: kept, truncated: found.truncated || matches.length > limit, skipped: found.skipped }
   }
 
-  async pack(id: string, path: FilePath, options: FileOptions = {}): Promise<AsyncIterable<Uint8Array>> {
-    const asked = await this.#ask(id, { name: 'files.pack', path, options, schema: schemas.fileOptionsSchema })
+  async pack(path: FilePath, options: FileOptions = {}): Promise<AsyncIterable<Uint8Array>> {
+    const asked = await this.#ask({ name: 'files.pack', path, options, schema: schemas.fileOptionsSchema })
     const operation = await FileOperation.begin(asked.order)
     return operation.stream(operation.worker.client.pack(asked.path))
   }
 
-  async unpack(id: string, path: FilePath, archive: AsyncIterable<Uint8Array>, options: FileOptions = {}): Promise<number> {
+  async unpack(path: FilePath, archive: AsyncIterable<Uint8Array>, options: FileOptions = {}): Promise<number> {
     checkContent(archive, 'archive')
-    const asked = await this.#ask(id, { name: 'files.unpack', path, options, schema: schemas.fileOptionsSchema })
+    const asked = await this.#ask({ name: 'files.unpack', path, options, schema: schemas.fileOptionsSchema })
     return FileOperation.run(asked.order, ({ client }) => client.unpack(asked.path, archive))
   }
 
-  async #transfer(id: string, call: Pick<Question<typeof schemas.copyOptionsSchema>, 'name' | 'path' | 'options'> & { readonly to: FilePath }): Promise<Entry> {
-    const asked = await this.#ask(id, { ...call, schema: schemas.copyOptionsSchema })
+  async #transfer(call: Pick<Question<typeof schemas.copyOptionsSchema>, 'name' | 'path' | 'options'> & { readonly to: FilePath }): Promise<Entry> {
+    const asked = await this.#ask({ ...call, schema: schemas.copyOptionsSchema })
     const to = asked.resolve(call.to, 'to')
     const how = { exclusive: asked.options.exclusive ?? false }
     const entry = await FileOperation.run(asked.order, ({ client }) =>
@@ -172,24 +183,19 @@ export class FilesFacet implements PlatformFiles {
   }
 
   /** All that can be wrong with a call is told before anything is done. */
-  async #ask<Schema extends OptionsSchema>(id: string, { name, path, to, options, schema }: Question<Schema>): Promise<Asked<z.output<Schema>>> {
-    const refusal = callOptionsRefusal(options)
-    if (refusal) throw refusal
-    const { signal, ...rest } = options as FileOptions
-    const parsed = parseObject(schema, rest, { what: 'options', objects: [] })
+  async #ask<Schema extends FileOptionsSchema>({ name, path, to, options: given, schema }: Question<Schema>): Promise<Asked<ParsedOptions<Schema>>> {
+    const { signal, options } = parseFileOptions(schema, given)
     signal?.throwIfAborted()
-    const host = await this.#find(id)
-    const user = host.findUser(parsed.user ?? host.defaultUser)
+    const host = await this.#find()
+    const user = host.findUser(options.user ?? host.defaultUser)
     const resolve = (given: unknown, field: string): Uint8Array => absolutePath(given, { workdir: host.workdir, home: user.home }, field)
     const absolute = resolve(path, to === undefined ? 'path' : 'from')
     const call = { name, path: absolute, ...(to !== undefined && { to: resolve(to, 'to') }) }
-    return { host, options: parsed, path: absolute, order: { host, call, user: user.name, signal }, resolve }
+    return { host, options, path: absolute, order: { host, call, user: user.name, signal }, resolve }
   }
 }
 
-type OptionsSchema = z.ZodType<{ readonly user?: UserName | undefined }>
-
-interface Question<Schema extends OptionsSchema> {
+interface Question<Schema extends FileOptionsSchema> {
   readonly name: string
   readonly path: FilePath
   readonly to?: FilePath

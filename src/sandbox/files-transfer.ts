@@ -1,6 +1,6 @@
 /** Whole files and folders between the local disk and a sandbox. */
 import { SandboxError } from '../contract/errors.js'
-import type { Entry, FileOptions, FilePath, PlatformFiles } from '../contract/files.js'
+import type { Entry, FileCalls, FileOptions, FilePath } from '../contract/files.js'
 import type { LocalFiles, Received, ReceiveOptions } from '../contract/transfer.js'
 
 export interface TransferProgress {
@@ -22,22 +22,31 @@ export interface DownloadOptions extends FileOptions, ReceiveOptions {
 export type Transferred = Received
 
 export interface TransferEnds {
-  readonly id: string
-  readonly files: PlatformFiles
+  readonly files: FileCalls
   readonly local: LocalFiles
 }
 
-export async function upload({ id, files, local }: TransferEnds, from: string, to: FilePath, options: UploadOptions): Promise<Transferred> {
+/** `from` is local. */
+export async function upload(
+  { files, local }: TransferEnds,
+  { from, to }: { readonly from: string; readonly to: FilePath },
+  options: UploadOptions,
+): Promise<Transferred> {
   const { onProgress, ...rest } = options
   const source = await local.send(from, options.signal ? { signal: options.signal } : {})
   const moved = { bytes: 0 }
   const bytes = counted(source.bytes, { moved, totalBytes: source.totalBytes, onProgress })
-  if (source.type === 'folder') return { entries: await files.unpack(id, to, bytes, rest), bytes: moved.bytes, skipped: source.skipped }
-  await files.write(id, to, bytes, { ...rest, mode: source.mode })
+  if (source.type === 'folder') return { entries: await files.unpack(to, bytes, rest), bytes: moved.bytes, skipped: source.skipped }
+  await files.write(to, bytes, { ...rest, mode: source.mode })
   return { entries: 1, bytes: moved.bytes, skipped: source.skipped }
 }
 
-export async function download({ id, files, local }: TransferEnds, from: FilePath, to: string, options: DownloadOptions): Promise<Transferred> {
+/** `to` is local. */
+export async function download(
+  { files, local }: TransferEnds,
+  { from, to }: { readonly from: FilePath; readonly to: string },
+  options: DownloadOptions,
+): Promise<Transferred> {
   const { onProgress, overwrite, mostBytes, mostEntries, ...rest } = options
   const receive = {
     ...(overwrite !== undefined && { overwrite }),
@@ -46,24 +55,24 @@ export async function download({ id, files, local }: TransferEnds, from: FilePat
     ...(options.signal && { signal: options.signal }),
   }
   const moved = { bytes: 0 }
-  const folder = await folderAt({ id, files }, from, rest)
+  const folder = await folderAt(files, from, rest)
   if (folder !== undefined) {
-    const archive = await files.pack(id, folder, rest)
+    const archive = await files.pack(folder, rest)
     return local.receiveFolder(to, counted(archive, { moved, totalBytes: undefined, onProgress }), receive)
   }
-  const { entry, bytes } = await files.read(id, from, rest)
+  const { entry, bytes } = await files.read(from, rest)
   return local.receiveFile(to, counted(bytes, { moved, totalBytes: entry.size, onProgress }), { ...receive, mode: entry.mode })
 }
 
 /** Under which path it is a folder; undefined when it is none. A link is what it leads to, as for a reader. */
-async function folderAt({ id, files }: Pick<TransferEnds, 'id' | 'files'>, path: FilePath, options: FileOptions): Promise<FilePath | undefined> {
-  const entry = await files.stat(id, path, options)
+async function folderAt(files: FileCalls, path: FilePath, options: FileOptions): Promise<FilePath | undefined> {
+  const entry = await files.stat(path, options)
   if (entry === null)
     throw new SandboxError('not-found', `files.download ${typeof path === 'string' ? path : new TextDecoder().decode(path)}: there is no such file`)
   if (entry.type === 'folder') return path
   if (entry.type !== 'link') return undefined
   const inside = throughLink(path)
-  const behind = await statOf(files.stat(id, inside, options))
+  const behind = await statOf(files.stat(inside, options))
   return behind?.type === 'folder' ? inside : undefined
 }
 

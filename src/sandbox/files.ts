@@ -3,10 +3,10 @@ import { SandboxError } from '../contract/errors.js'
 import type {
   CopyOptions,
   Entry,
+  FileCalls,
   FileOptions,
   FilePath,
   ListOptions,
-  PlatformFiles,
   ReadOptions,
   RemoveOptions,
   SearchOptions,
@@ -21,8 +21,7 @@ import { download, type DownloadOptions, type Transferred, upload, type UploadOp
 import { FileWatch } from './files-watch.js'
 
 export interface FilesOrigin {
-  readonly id: string
-  readonly files: PlatformFiles
+  readonly files: FileCalls
   /** The local disk, where this process has one. */
   readonly local: LocalFiles | undefined
 }
@@ -49,12 +48,12 @@ export class SandboxFiles {
 
   /** As fast as it is read. Cancelling ends it. */
   async stream(path: FilePath, options: ReadOptions = {}): Promise<ReadableStream<Uint8Array>> {
-    return toStream((await this.#origin.files.read(this.#origin.id, path, options)).bytes)
+    return toStream((await this.#origin.files.read(path, options)).bytes)
   }
 
   /** Makes the folders above, too. Replaces what is there unless `exclusive` or `append` is set. */
   async write(path: FilePath, content: FileContent, options: WriteOptions = {}): Promise<Entry> {
-    return this.#origin.files.write(this.#origin.id, path, piecesOf(content), options)
+    return this.#origin.files.write(path, piecesOf(content), options)
   }
 
   async append(path: FilePath, content: FileContent, options: Omit<WriteOptions, 'append' | 'atomic'> = {}): Promise<Entry> {
@@ -77,7 +76,7 @@ export class SandboxFiles {
   /** The entries of a folder, sorted by name. For very large ones there is `walk`. */
   async list(path: FilePath = '.', options: ListOptions = {}): Promise<readonly Entry[]> {
     const entries: Entry[] = []
-    for await (const entry of this.#origin.files.list(this.#origin.id, path, options)) entries.push(entry)
+    for await (const entry of this.#origin.files.list(path, options)) entries.push(entry)
     return entries.sort((one, other) => (one.path < other.path ? -1 : one.path > other.path ? 1 : 0))
   }
 
@@ -85,12 +84,12 @@ export class SandboxFiles {
   walk(path: FilePath = '.', options: ListOptions = {}): AsyncIterable<Entry> {
     const refusal = callOptionsRefusal(options)
     if (refusal) throw refusal
-    return this.#origin.files.list(this.#origin.id, path, { depth: Infinity, ...options })
+    return this.#origin.files.list(path, { depth: Infinity, ...options })
   }
 
   /** Of a link itself; null when there is nothing. */
   async stat(path: FilePath, options: FileOptions = {}): Promise<Entry | null> {
-    return this.#origin.files.stat(this.#origin.id, path, options)
+    return this.#origin.files.stat(path, options)
   }
 
   async exists(path: FilePath, options: FileOptions = {}): Promise<boolean> {
@@ -99,54 +98,54 @@ export class SandboxFiles {
 
   /** With the folders above; one that is there is quiet. */
   async mkdir(path: FilePath, options: FileOptions & { readonly mode?: number } = {}): Promise<Entry> {
-    return this.#origin.files.mkdir(this.#origin.id, path, options)
+    return this.#origin.files.mkdir(path, options)
   }
 
   async move(from: FilePath, to: FilePath, options: CopyOptions = {}): Promise<Entry> {
-    return this.#origin.files.move(this.#origin.id, from, to, options)
+    return this.#origin.files.move(from, to, options)
   }
 
   /** A folder with all in it; links are copied as links. */
   async copy(from: FilePath, to: FilePath, options: CopyOptions = {}): Promise<Entry> {
-    return this.#origin.files.copy(this.#origin.id, from, to, options)
+    return this.#origin.files.copy(from, to, options)
   }
 
   /** False when there was nothing. */
   async remove(path: FilePath, options: RemoveOptions = {}): Promise<boolean> {
-    return this.#origin.files.remove(this.#origin.id, path, options)
+    return this.#origin.files.remove(path, options)
   }
 
   async symlink(target: FilePath, path: FilePath, options: FileOptions = {}): Promise<Entry> {
-    return this.#origin.files.symlink(this.#origin.id, target, path, options)
+    return this.#origin.files.symlink(target, path, options)
   }
 
   async chmod(path: FilePath, mode: number, options: FileOptions = {}): Promise<Entry> {
-    return this.#origin.files.chmod(this.#origin.id, path, mode, options)
+    return this.#origin.files.chmod(path, mode, options)
   }
 
   /** `for await (const event of sandbox.files.watch('/workspace', { recursive: true })) …` */
   watch(path: FilePath = '.', options: WatchOptions = {}): FileWatch {
-    return new FileWatch(this.#origin.files.watch(this.#origin.id, path, options))
+    return new FileWatch(this.#origin.files.watch(path, options))
   }
 
   /** Lines in files that have a text, or match a POSIX extended regular expression with `regex`. */
   async search(path: FilePath, pattern: string, options: SearchOptions = {}): Promise<SearchResult> {
-    return this.#origin.files.search(this.#origin.id, path, pattern, options)
+    return this.#origin.files.search(path, pattern, options)
   }
 
   /** A folder as a tar archive. */
   async pack(path: FilePath, options: FileOptions = {}): Promise<ReadableStream<Uint8Array>> {
-    return toStream(await this.#origin.files.pack(this.#origin.id, path, options))
+    return toStream(await this.#origin.files.pack(path, options))
   }
 
   /** A tar archive into a folder, which is made. Resolves to how many entries there were. */
   async unpack(path: FilePath, archive: FileContent, options: FileOptions = {}): Promise<number> {
-    return this.#origin.files.unpack(this.#origin.id, path, piecesOf(archive, 'archive'), options)
+    return this.#origin.files.unpack(path, piecesOf(archive, 'archive'), options)
   }
 
   /** A local file or folder becomes `path`. Links stay links; sockets, FIFOs and devices stay behind and are told. */
   async upload(from: string, path: FilePath, options: UploadOptions = {}): Promise<Transferred> {
-    return upload(this.#ends('files.upload', from), from, path, checked(options))
+    return upload(this.#ends('files.upload', from), { from, to: path }, checked(options))
   }
 
   /**
@@ -154,20 +153,20 @@ export class SandboxFiles {
    * out of the folder, FIFOs and devices stay behind and are told; set-id bits are dropped.
    */
   async download(path: FilePath, to: string, options: DownloadOptions = {}): Promise<Transferred> {
-    return download(this.#ends('files.download', to), path, to, checked(options))
+    return download(this.#ends('files.download', to), { from: path, to }, checked(options))
   }
 
-  #ends(call: string, place: unknown): { readonly id: string; readonly files: PlatformFiles; readonly local: LocalFiles } {
-    const { id, files, local } = this.#origin
+  #ends(call: string, place: unknown): { readonly files: FileCalls; readonly local: LocalFiles } {
+    const { files, local } = this.#origin
     if (local === undefined) throw new SandboxError('unsupported', `${call}: there is no local disk here; use files.pack and files.unpack`)
     if (typeof place !== 'string' || place === '' || place.includes('\0')) {
       throw new SandboxError('invalid', `${call}: the local path must be a string that is not empty and has no NUL, got ${kindOf(place)}`)
     }
-    return { id, files, local }
+    return { files, local }
   }
 
   async #gather(call: string, path: FilePath, options: ReadOptions): Promise<Uint8Array> {
-    const { bytes } = await this.#origin.files.read(this.#origin.id, path, options)
+    const { bytes } = await this.#origin.files.read(path, options)
     return gather(bytes, call)
   }
 }

@@ -71,7 +71,7 @@ export class Sandbox implements AsyncDisposable {
     this.#previews = new Previews((port, options) => this.forward(port, options))
     this.#snapshots = new SandboxSnapshots(platform, info.id)
     this.driver = info.driver
-    this.files = new SandboxFiles({ id: info.id, files: platform.files, local: new.target.localFiles() })
+    this.files = new SandboxFiles({ files: platform.files.of(info.id), local: new.target.localFiles() })
   }
 
   static async create(options: CreateOptions = {}): Promise<Sandbox> {

@@ -20,10 +20,10 @@ const defaultMostEntries = 1_000_000
 export const localFiles: LocalFiles = { send: sendLocal, receiveFile, receiveFolder }
 
 async function receiveFile(path: string, content: AsyncIterable<Uint8Array>, options: ReceiveOptions & { readonly mode?: number } = {}): Promise<Received> {
-  const { overwrite = false, mode = 0o644, mostBytes = defaultMostBytes, signal } = options
+  const { mode = 0o644, mostBytes = defaultMostBytes, signal } = options
   try {
     const place = resolve(path)
-    await checkPlace(place, overwrite)
+    await checkPlace(place, options)
     sweepDrafts(dirname(place))
     const draft = draftIn(dirname(place))
     const handle = await open(draft, 'wx', mode & 0o777)
@@ -36,7 +36,7 @@ async function receiveFile(path: string, content: AsyncIterable<Uint8Array>, opt
         await writeAll(handle, piece)
       }
       await handle.close()
-      await checkPlace(place, overwrite)
+      await checkPlace(place, options)
       await rename(draft, place)
     } catch (error) {
       await handle.close().catch(() => undefined)
@@ -50,7 +50,7 @@ async function receiveFile(path: string, content: AsyncIterable<Uint8Array>, opt
 }
 
 /** A file takes the place of a file or of nothing. */
-async function checkPlace(place: string, overwrite: boolean): Promise<void> {
+async function checkPlace(place: string, { overwrite = false }: ReceiveOptions): Promise<void> {
   const there = await lstat(place).catch(() => undefined)
   if (there?.isDirectory() === true) throw new SandboxError('conflict', `download: ${printable(place)} is a folder`)
   if (there && !overwrite) throw new SandboxError('conflict', `download: ${printable(place)} is there already; overwrite replaces it`)

@@ -1,4 +1,4 @@
-import type { HostView, Subject, SubjectFiles, SubjectProcess, SubjectSandbox } from '../../../src/conformance/index.js'
+import type { HostView, Subject, SubjectProcess, SubjectSandbox } from '../../../src/conformance/index.js'
 import type { Probe } from '../../../src/contract/driver.js'
 import type { Platform } from '../../../src/contract/platform.js'
 import { exchange } from './exchange.js'
@@ -49,7 +49,7 @@ function wrapSandbox(platform: Platform, sandbox: Sandbox): SubjectSandbox {
     limit: async (limits) => void (await sandbox.limit(limits)),
     usage: () => sandbox.usage(),
     receipt: () => sandbox.receipt(),
-    files: filesOf(platform, sandbox.id),
+    files: platform.files.of(sandbox.id),
     processes: {
       keep: (command, options = {}) => platform.start(sandbox.id, { command, background: true, ...options }),
       attach: (name, options) => platform.processes.attach(sandbox.id, name, options),
@@ -63,10 +63,4 @@ function wrapSandbox(platform: Platform, sandbox: Sandbox): SubjectSandbox {
     },
     close: () => sandbox.close(),
   }
-}
-
-/** Every call on files, of this one sandbox. */
-function filesOf({ files }: Platform, id: string): SubjectFiles {
-  const call = (_: object, name: string) => (Reflect.get(files, name) as (...given: unknown[]) => unknown).bind(files, id)
-  return new Proxy({} as SubjectFiles, { get: call as never })
 }
