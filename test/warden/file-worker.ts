@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '../..')
 const flags = ['-std=gnu11', '-D_GNU_SOURCE', '-Wall', '-Wextra', '-Werror', '-O1', '-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all']
 
 /** The worker alone, with the sanitizers; built when a source is newer. */
-export function buildFileWorker(): string {
+function buildFileWorker(): string {
   const folder = join(root, 'build/sanitized', `linux-${process.arch}`)
   const program = join(folder, 'file-worker')
   const warden = join(root, 'warden')
@@ -36,7 +36,7 @@ async function* outputOf(child: ChildProcess): AsyncGenerator<OutputEvent, undef
 }
 
 /** A child of this process as the channel would show it. */
-export function runOf(child: ChildProcess): WorkerRun {
+function runOf(child: ChildProcess): WorkerRun {
   const input = child.stdin as Writable
   input.on('error', () => undefined)
   const exited = new Promise<{ code: number | null; signal: string | null }>((resolve) => child.on('close', (code, signal) => resolve({ code, signal })))
