@@ -2,8 +2,6 @@ import type { CallOptions, PlatformProcess } from './platform.js'
 import type { Ending } from './run.js'
 import type { UserName } from './spec.js'
 
-export type { TerminalSize } from './run.js'
-
 /** By the pid seen inside, or by the tag that it was started with. Those that run come first, then the latest that has ended. */
 export type ProcessName = number | string
 

@@ -6,6 +6,7 @@ import type { RunPlan } from '../policy/run.js'
 import { type KeptActivity, KeptProcess } from './kept-process.js'
 import { type ProcessRow, treeUsage } from './process-table-usage.js'
 import { RunningProgram } from './running-program.js'
+import { rounded } from './usage.js'
 
 /** The latest ended ones that are told of. */
 const mostEnded = 100
@@ -98,9 +99,9 @@ function infoOf(kept: KeptProcess, rows: readonly ProcessRow[]): ProcessInfo {
   const about = { pid, ...(tag !== undefined && { tag }), command, user, isTerminal, startedAt }
   if (ending) {
     const { cpuUserMs, cpuSystemMs } = ending.usage
-    return { ...about, state: 'ended', cpuMs: cpuUserMs + cpuSystemMs, memoryBytes: 0, processes: 0, ending }
+    return { ...about, state: 'ended', cpuMs: rounded(cpuUserMs + cpuSystemMs), memoryBytes: 0, processes: 0, ending }
   }
   // It may have ended a moment ago, with the news still on their way.
   const { cpuMs, ...now } = treeUsage(rows, pid) ?? { state: 'sleeping', cpuMs: 0, memoryBytes: 0, processes: 0 }
-  return { ...about, ...now, cpuMs: kept.countedCpuMs() ?? cpuMs }
+  return { ...about, ...now, cpuMs: rounded(kept.countedCpuMs() ?? cpuMs) }
 }

@@ -25,6 +25,8 @@ describe('a spec', () => {
       lifetimeMs: 300_000,
       root: 'readonly',
       mounts: [],
+      onExpiry: 'close',
+      ring: 2 ** 20,
       limits: { ...defaultLimits, inodes: 25_600, fileSizeBytes: 100 * 2 ** 20 + 4096, stated: [] },
     })
   })

@@ -18,7 +18,7 @@ afterEach(() => platform[Symbol.asyncDispose]())
 
 type Start = (argv: readonly [string, ...string[]]) => Promise<ChildProcess>
 
-const ours: Start = async (argv) => (await sandbox.spawn(argv)).toChildProcess() as unknown as ChildProcess
+const ours: Start = async (argv) => (await sandbox.spawn([...argv])).toChildProcess() as unknown as ChildProcess
 const nodes: Start = ([file, ...args]) => Promise.resolve(spawn(file, args))
 
 /** Everything that a child tells, in its order; what comes in pieces once. */
@@ -55,7 +55,7 @@ describe('a process seen as a child process', () => {
     expect(child.pid).toBe(process.pid)
     expect([child.exitCode, child.signalCode, child.killed]).toEqual([null, null, false])
     let seen = ''
-    const reading = pipeline(child.stdout as NodeJS.ReadableStream, async (chunks: AsyncIterable<Buffer>) => {
+    const reading = pipeline(child.stdout as NodeJS.ReadableStream, async (chunks: AsyncIterable<Buffer | string>) => {
       for await (const chunk of chunks) seen += String(chunk)
     })
     await pipeline(['hello ', 'there'], child.stdin as NodeJS.WritableStream)
