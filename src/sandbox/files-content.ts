@@ -9,7 +9,7 @@ export type FilePiece = string | Uint8Array
 export type FileContent = FilePiece | Blob | ReadableStream<FilePiece> | AsyncIterable<FilePiece>
 
 /** A file may grow while it is read, faster than it is: what is kept in one piece has an end. */
-export const mostGatheredBytes = 256 * 2 ** 20
+const mostGatheredBytes = 256 * 2 ** 20
 
 const encoder = new TextEncoder()
 

@@ -10,7 +10,7 @@ import type { HostFolder } from './host-folder-handle.js'
 import type { TarEntry } from './tar-reader.js'
 
 /** So that as many folders can be held open. */
-export const mostDepth = 256
+const mostDepth = 256
 const mostNameBytes = 4095
 const mostTold = 1000
 
