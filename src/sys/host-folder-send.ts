@@ -10,7 +10,7 @@ import { HostFolder } from './host-folder-handle.js'
 import { localError } from './host-folder-error.js'
 import { blockBytes, encodeHeader, paddingOf } from './tar-header.js'
 
-const pieceBytes = 256 * 1024
+const pieceBytes = 64 * 1024
 const setIdBits = 0o7000
 const mostDepth = 512
 
