@@ -33,7 +33,7 @@ export async function uploadAll(setting: TransferSetting): Promise<void> {
 export async function downloadAll(setting: TransferSetting): Promise<void> {
   const files = filesOf(setting)
   for (const transfer of (setting.flags.download ?? []).map(parseDownloadFlag)) {
-    await move(transfer, setting, (onProgress) => files.download(transfer.from, transfer.to, { signal: setting.signal, onProgress, mostBytes: Infinity }))
+    await move(transfer, setting, (onProgress) => files.download(transfer.from, transfer.to, { signal: setting.signal, onProgress }))
   }
 }
 

@@ -149,7 +149,7 @@ export class SandboxFiles {
   }
 
   /**
-   * `path` becomes a local file or folder. Nothing local is replaced unless `overwrite` is set, and after a failure nothing is changed. Links that lead
+   * `path` becomes a local file or folder. Nothing local is replaced unless `overwrite` is set, and what fails in the sandbox changes nothing. Links that lead
    * out of the folder, FIFOs and devices stay behind and are told; set-id bits are dropped.
    */
   async download(path: FilePath, to: string, options: DownloadOptions = {}): Promise<Transferred> {
