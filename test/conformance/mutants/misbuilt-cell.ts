@@ -35,7 +35,7 @@ export function misbuilt(mistake: (parts: CellParts) => CellParts): (driver: Dri
         workdir,
         diagnosis: () => cell.diagnosis(),
         expects: [],
-        beginRun: () => ({ group: undefined, usage: () => nothingCounted, isPopulated: () => false, close: () => Promise.resolve() }),
+        beginRun: () => ({ group: undefined, usage: () => nothingCounted, isPopulated: () => false, spareTime: () => undefined, close: () => Promise.resolve() }),
         limit: () => Promise.reject(new SandboxError('unsupported', 'this cell has no cgroup')),
         posture: () => Promise.resolve([]),
         usage: () => Promise.resolve({ ...nothingCounted, memoryBytes: undefined, processes: undefined }),
