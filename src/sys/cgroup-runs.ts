@@ -232,10 +232,10 @@ class RunGroup {
   /** What can be said of this run alone. */
   counts(): CgroupUsage & CgroupHits {
     const counted = this.read('usage', 'hits')
-    const { processesPeak = Number.POSITIVE_INFINITY } = counted
+    const { processesPeak } = counted
     // A fork that is refused further up was counted here for a moment.
-    const peak = Math.min(processesPeak, this.#isGone ? processesPeak : (this.#pids()?.guest.number('pids.peak') ?? processesPeak))
-    if (Number.isFinite(peak)) this.#counted = { ...counted, processesPeak: peak }
+    const most = processesPeak === undefined || processesPeak <= 1 || this.#isGone ? undefined : this.#pids()?.guest.number('pids.peak')
+    if (processesPeak !== undefined && most !== undefined && most < processesPeak) this.#counted = { ...counted, processesPeak: most }
     return this.#isCertain ? this.#counted : { ...this.#counted, processHits: undefined }
   }
 

@@ -22,6 +22,9 @@ import { type GuestsView, observeGuests } from './guests-posture.js'
 /** The cgroups of a cell, as far as its posture needs them. */
 export type CellGroups = Pick<CellCgroup, 'joins' | 'places' | 'stated'>
 
+/** Of a table with a hundred lines. */
+const mountTableBytes = 16_384
+
 export interface PostureOptions {
   /** bwrap's monitor, whose child the warden is. */
   readonly monitorPid: number
@@ -38,7 +41,7 @@ export interface CellPosture {
 
 export function createCellPosture({ monitorPid, groups }: PostureOptions): CellPosture {
   const own = { namespaces: readNamespaces('self'), filters: parseStatus(readProc('self', 'status')).filters ?? 0 }
-  const places = createGroupPlaces(readProc('self', 'mountinfo'))
+  const places = createGroupPlaces(readProc('self', 'mountinfo', mountTableBytes))
   const filters = new FilterAhead()
   let known: Warden | undefined
   const look = async (subject: PostureSubject): Promise<readonly Posture[]> => {
@@ -110,7 +113,7 @@ function observeCell(view: CellView, now: Warden): Posture {
   const { pid, namespaces } = view.warden
   const own = view.own.namespaces
   if (now.namespaces.pid !== namespaces.pid) throw new SandboxError('broken', 'the first process of the cell is gone')
-  const mounts = reachableMounts(parseMountTable(readProc(pid, 'mountinfo')))
+  const mounts = reachableMounts(parseMountTable(readProc(pid, 'mountinfo', mountTableBytes)))
   const disk = boundsOfDisk(mounts)
   return {
     subject: 'cell',
