@@ -52,7 +52,10 @@ export function createCellPosture({ monitorPid, groups }: PostureOptions): CellP
     return subject.kind === 'program' ? [await observeProgram({ view, subject, filters })] : observeGuests(guestsOf(view))
   }
   return {
-    expectProgram: () => filters.prepare(),
+    expectProgram: () => {
+      // Where the cell was not looked at, its programs will not be either.
+      if (known) filters.prepare()
+    },
     close: () => filters.close(),
     read: async (subject) => {
       try {

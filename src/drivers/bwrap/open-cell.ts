@@ -9,7 +9,7 @@ import { resizeDisk } from '../../sys/resize-disk.js'
 import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
 import { type CellPlan, type CellPrograms, cellArgv, guestUsers } from './arguments.js'
 import { BwrapCell, endProcess } from './cell.js'
-import { type CellInspection, createInspection } from './cell-inspection.js'
+import { createInspection } from './cell-inspection.js'
 import { createCellLimits } from './cell-limits.js'
 import { bwrapPath } from './facts.js'
 import { keptGroups } from './kept-groups.js'
@@ -30,19 +30,16 @@ export interface Opening {
 export async function openCell(opening: Opening): Promise<Cell> {
   const { lease, signal } = opening
   let process: SpawnedProcess | undefined
-  let inspection: CellInspection | undefined
   try {
     signal.throwIfAborted()
     const plan = planOf(opening)
     process = await spawnProcess(cellArgv(plan), { cwd: '/', env: {}, descriptors: opening.sources.map(({ descriptor }) => descriptor) })
-    inspection = createInspection({ plan, lease, monitorPid: process.pid })
-    inspection.expectProgram()
+    const inspection = createInspection({ plan, lease, monitorPid: process.pid })
     await greeting(process, signal)
     lease.cgroup?.settle()
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid) })
     return new BwrapCell({ process, users: usersOf(lease), limits, inspection, remains: lease.remains, release: lease.release })
   } catch (error) {
-    await inspection?.close()
     if (process) await endProcess(process, lease.remains)
     await lease.release()
     throw error

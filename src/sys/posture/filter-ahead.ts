@@ -5,32 +5,26 @@ interface Prepared {
   readonly name: (pid: number | undefined) => void
 }
 
-/** What was made ready for nobody is let go again, because it is a process that waits. */
-const patienceMs = 250
-
 /**
- * Starting the process that reads a filter takes longer than reading it. For the first program of a cell that is done while the cell is still being
- * built, or, when that was long ago, while the program itself is being started.
+ * Starting the process that reads a filter takes longer than reading it. For the first program of a cell that is done while the program itself is
+ * still being started, once.
  */
 export class FilterAhead {
   #starting: NodeJS.Immediate | undefined
   #prepared: Prepared | undefined
-  #patience: NodeJS.Timeout | undefined
-  #leaving: Promise<unknown> | undefined
   #isDone = false
 
   /** Later than whatever is being sent now. */
   prepare(): void {
-    if (this.#isDone || this.#prepared) return
-    this.#starting ??= setImmediate(() => {
+    if (this.#isDone) return
+    this.#isDone = true
+    this.#starting = setImmediate(() => {
       this.#starting = undefined
       this.#prepared = start()
-      this.#patience = setTimeout(() => this.#letGo(), patienceMs)
     })
   }
 
   read(pid: number): Promise<FilterReading> {
-    this.#isDone = true
     const { reading, name } = this.#take() ?? start()
     name(pid)
     return reading
@@ -38,19 +32,13 @@ export class FilterAhead {
 
   async close(): Promise<void> {
     this.#isDone = true
-    this.#letGo()
-    await this.#leaving
-  }
-
-  #letGo(): void {
     const prepared = this.#take()
     prepared?.name(undefined)
-    this.#leaving = prepared?.reading ?? this.#leaving
+    await prepared?.reading
   }
 
   #take(): Prepared | undefined {
     clearImmediate(this.#starting)
-    clearTimeout(this.#patience)
     const prepared = this.#prepared
     this.#prepared = undefined
     return prepared
