@@ -1,6 +1,8 @@
 #ifndef GLOVEBOX_SECCOMP_AHEAD_H
 #define GLOVEBOX_SECCOMP_AHEAD_H
 
+#include <linux/filter.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Decisions that stand ahead of a compiled filter and that none of its rules can change. They speak of the filter's own architecture only. */
@@ -10,6 +12,8 @@ struct ahead {
   uint32_t highest; /* of all calls that anything was said about */
   uint32_t above;   /* what meets the numbers above it */
   int has_above;
+  const struct sock_filter *code; /* comes after them, and finds the number loaded */
+  size_t length;
 };
 
 /* Answers -1 when there is no room for more. */

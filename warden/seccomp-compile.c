@@ -16,6 +16,7 @@
 #define _GNU_SOURCE
 #include "seccomp-ahead.h"
 #include "seccomp-calls.h"
+#include "seccomp-ranges.h"
 
 #include <errno.h>
 #include <seccomp.h>
@@ -28,13 +29,22 @@
 
 enum { MAX_ARGS = 6, MAX_WORDS = 3 + MAX_ARGS * 4 };
 
+struct rule {
+  uint32_t action, number; /* as the architecture itself numbers the call */
+  int call, matched;
+  struct scmp_arg_cmp conditions[MAX_ARGS];
+};
+
 struct compilation {
   uint32_t arch;
-  scmp_filter_ctx filter;
-  uint32_t fallback;
+  scmp_filter_ctx filter; /* of all rules: it tells which of them libseccomp refuses */
+  uint32_t foreign;
+  int has_foreign;
   struct ahead ahead;
+  struct ranges ranges;
+  struct rule *rules;
+  size_t count;
   unsigned line;
-  unsigned rules;
 };
 
 static int refuse(const struct compilation *c, const char *what, const char *object) {
@@ -97,24 +107,33 @@ static int parse_conditions(const struct compilation *c, char **word, struct scm
   return count;
 }
 
+static int keep_rule(struct compilation *c, const struct rule *rule) {
+  struct rule *rules = reallocarray(c->rules, c->count + 1, sizeof *rules);
+  if (rules == NULL) return refuse(c, strerror(errno), "rule");
+  c->rules = rules;
+  c->rules[c->count++] = *rule;
+  ranges_note(&c->ranges, rule->number, rule->action, rule->matched);
+  return 0;
+}
+
 static int add_rule(struct compilation *c, char **words, int count) {
-  uint32_t action;
-  struct scmp_arg_cmp conditions[MAX_ARGS];
+  struct rule rule = {0};
   if (count < 3) return refuse(c, "too few words", words[0]);
-  if (parse_action(words[1], &action) < 0) return refuse(c, "no action", words[1]);
+  if (parse_action(words[1], &rule.action) < 0) return refuse(c, "no action", words[1]);
   int call = find_call(c->arch, words[2]);
   if (call == CALL_ABSENT || (call == CALL_UNKNOWN && strcmp(words[0], "maybe") == 0)) return 0;
   if (call == CALL_UNKNOWN) return refuse(c, "unknown system call", words[2]);
   if (call == CALL_FOREIGN) return refuse(c, "can only be compiled on the architecture it is for", words[2]);
-  int matched = parse_conditions(c, words + 3, conditions);
-  if (matched < 0) return -1;
-  ahead_know(&c->ahead, (uint32_t)call_number(c->arch, words[2]));
+  rule.call = call;
+  rule.matched = parse_conditions(c, words + 3, rule.conditions);
+  if (rule.matched < 0) return -1;
+  rule.number = (uint32_t)call_number(c->arch, words[2]);
+  ahead_know(&c->ahead, rule.number);
   /* What says the same as the default adds nothing, and libseccomp refuses it. */
-  if (action == c->fallback) return 0;
-  int error = seccomp_rule_add_exact_array(c->filter, action, call, (unsigned)matched, conditions);
+  if (rule.action == c->ranges.fallback) return 0;
+  int error = seccomp_rule_add_exact_array(c->filter, rule.action, call, (unsigned)rule.matched, rule.conditions);
   if (error < 0) return refuse(c, strerror(-error), words[2]);
-  c->rules++;
-  return 0;
+  return keep_rule(c, &rule);
 }
 
 static int add_first(struct compilation *c, char **words, int count) {
@@ -141,17 +160,22 @@ static int set_above(struct compilation *c, char **words, int count) {
   return 0;
 }
 
+/* Without a rule, for the architecture that is compiled for. NULL when libseccomp refuses that. */
+static scmp_filter_ctx new_filter(const struct compilation *c) {
+  scmp_filter_ctx filter = seccomp_init(c->ranges.fallback);
+  if (filter == NULL) return NULL;
+  int is_foreign = c->arch != seccomp_arch_native();
+  if (is_foreign && (seccomp_arch_add(filter, c->arch) < 0 || seccomp_arch_remove(filter, SCMP_ARCH_NATIVE) < 0)) return seccomp_release(filter), NULL;
+  return filter;
+}
+
 static int begin(struct compilation *c, char **words, int count) {
   uint32_t action;
   if (c->filter != NULL) return refuse(c, "stands twice", words[0]);
   if (count != 2 || parse_action(words[1], &action) < 0) return refuse(c, "no action", count > 1 ? words[1] : words[0]);
-  c->fallback = action;
-  c->filter = seccomp_init(action);
-  if (c->filter == NULL) return refuse(c, "libseccomp refuses this default", words[1]);
-  if (c->arch == seccomp_arch_native()) return 0;
-  if (seccomp_arch_add(c->filter, c->arch) < 0 || seccomp_arch_remove(c->filter, SCMP_ARCH_NATIVE) < 0)
-    return refuse(c, "libseccomp does not compile for it", "--arch");
-  return 0;
+  c->ranges.fallback = action;
+  c->filter = new_filter(c);
+  return c->filter == NULL ? refuse(c, "libseccomp does not compile it", words[1]) : 0;
 }
 
 static int take_line(struct compilation *c, char *text) {
@@ -168,11 +192,12 @@ static int take_line(struct compilation *c, char *text) {
   if (strcmp(words[0], "first") == 0) return add_first(c, words, count);
   if (strcmp(words[0], "known") == 0) return add_known(c, words, count);
   if (strcmp(words[0], "above") == 0) return set_above(c, words, count);
-  uint32_t action;
   if (strcmp(words[0], "foreign") != 0) return refuse(c, "unknown first word", words[0]);
-  if (count != 2 || parse_action(words[1], &action) < 0) return refuse(c, "no action", count > 1 ? words[1] : words[0]);
-  int error = seccomp_attr_set(c->filter, SCMP_FLTATR_ACT_BADARCH, action);
-  return error < 0 ? refuse(c, strerror(-error), words[0]) : 0;
+  if (count != 2 || parse_action(words[1], &c->foreign) < 0) return refuse(c, "no action", count > 1 ? words[1] : words[0]);
+  int error = seccomp_attr_set(c->filter, SCMP_FLTATR_ACT_BADARCH, c->foreign);
+  if (error < 0) return refuse(c, strerror(-error), words[0]);
+  c->has_foreign = 1;
+  return 0;
 }
 
 static int take_lines(struct compilation *c) {
@@ -196,20 +221,50 @@ static int copy_all(int from, int to) {
   return end < 0 ? -1 : 0;
 }
 
+/* The rules that numbers alone do not decide. NULL when there is no room for it. */
+static scmp_filter_ctx filter_of_rest(const struct compilation *c) {
+  scmp_filter_ctx rest = new_filter(c);
+  if (rest == NULL) return NULL;
+  int error = c->has_foreign ? seccomp_attr_set(rest, SCMP_FLTATR_ACT_BADARCH, c->foreign) : 0;
+  for (size_t i = 0; i < c->count && error == 0; i++) {
+    const struct rule *rule = &c->rules[i];
+    if (ranges_leave(&c->ranges, rule->number))
+      error = seccomp_rule_add_exact_array(rest, rule->action, rule->call, (unsigned)rule->matched, rule->conditions);
+  }
+  return error == 0 ? rest : (seccomp_release(rest), NULL);
+}
+
+static int write_whole(struct compilation *c, int draft) {
+  /* A tree of calls keeps loading and running the filter short. Without rules libseccomp would build an empty tree and forget the default. */
+  if (c->count > 0 && seccomp_attr_set(c->filter, SCMP_FLTATR_CTL_OPTIMIZE, 2) < 0) return -EINVAL;
+  return ahead_write(&c->ahead, c->arch, draft) < 0 ? -errno : seccomp_export_bpf(c->filter, draft);
+}
+
+static int write_ranges(struct compilation *c, int draft) {
+  static struct sock_filter code[1024];
+  size_t length = ranges_write(&c->ranges, c->ahead.highest, code, sizeof code / sizeof *code);
+  scmp_filter_ctx rest = length > 0 ? filter_of_rest(c) : NULL;
+  if (rest == NULL) return write_whole(c, draft);
+  c->ahead.code = code;
+  c->ahead.length = length;
+  int error = ahead_write(&c->ahead, c->arch, draft) < 0 ? -errno : seccomp_export_bpf(rest, draft);
+  seccomp_release(rest);
+  return error;
+}
+
 /* Held back until it is whole, so that a failure leaves nothing on stdout. */
 static int write_program(struct compilation *c) {
-  /* A tree of calls keeps loading and running the filter short. Without rules libseccomp would build an empty tree and forget the default. */
-  if (c->rules > 0 && seccomp_attr_set(c->filter, SCMP_FLTATR_CTL_OPTIMIZE, 2) < 0) return refuse(c, "libseccomp has no tree of calls", "optimize");
   int draft = memfd_create("filter", MFD_CLOEXEC);
   if (draft < 0) return refuse(c, strerror(errno), "draft of the filter");
-  int error = ahead_write(&c->ahead, c->arch, draft) < 0 ? -errno : seccomp_export_bpf(c->filter, draft);
+  int error = write_ranges(c, draft);
   if (error == 0 && copy_all(draft, STDOUT_FILENO) < 0) error = -errno;
   close(draft);
   return error < 0 ? refuse(c, strerror(-error), "standard output") : 0;
 }
 
 int main(int argc, char **argv) {
-  struct compilation c = {.arch = seccomp_arch_native()};
+  static struct compilation c;
+  c.arch = seccomp_arch_native();
   if (argc == 3 && strcmp(argv[1], "--arch") == 0 && strcmp(argv[2], "x86_64") == 0) c.arch = SCMP_ARCH_X86_64;
   else if (argc == 3 && strcmp(argv[1], "--arch") == 0 && strcmp(argv[2], "aarch64") == 0) c.arch = SCMP_ARCH_AARCH64;
   else if (argc != 1) return fputs("usage: seccomp-compile [--arch x86_64|aarch64] < rules > program\n", stderr), 2;
@@ -217,5 +272,6 @@ int main(int argc, char **argv) {
   int status = seccomp_api_set(3) < 0 ? refuse(&c, "libseccomp is too old", "api level 3") : take_lines(&c);
   if (status == 0) status = write_program(&c);
   seccomp_release(c.filter);
+  free(c.rules);
   return status == 0 ? 0 : 1;
 }

@@ -163,6 +163,8 @@ export interface CellRun {
   usage(): RunCounts
   /** Whether processes of it are left, as far as that can be told. */
   isPopulated(): boolean
+  /** Its program is on its way and nobody waits for anything: what the next run needs may be made ready now. */
+  spareTime(): void
   /** The limit is lifted no sooner than the last of its processes has ended. Idempotent. */
   close(): Promise<void>
 }

@@ -96,7 +96,7 @@ async function launch({ plan, user, signal, run, request, entry }: Launch, surro
   const { answerMs, watchAnswer, leftovers, clock, checkMoving } = surroundings
   const startedAt = clock.now()
   const patience = new StartPatience({ timeMs: plan.timeMs, answerMs, signal, clock, watchAnswer })
-  const result = await startAtGate({ user, request, entry, giveUp: patience.giveUp }, surroundings).finally(() => patience.end())
+  const result = await startAtGate({ user, run, request, entry, giveUp: patience.giveUp }, surroundings).finally(() => patience.end())
   const { stop } = patience
   if (!result.started) {
     if (result.exit) signal?.throwIfAborted()
@@ -105,6 +105,7 @@ async function launch({ plan, user, signal, run, request, entry }: Launch, surro
     run.close().catch(() => undefined)
     return program
   }
+  if (entry.posture === 'none') run.spareTime()
   const { cpus } = surroundings.limits()
   const processors = probe.limits.cpus.enforced ? Math.min(cpus, surroundings.processors) : surroundings.processors
   const memoryBytes = (): number | undefined => (probe.limits.memory.enforced ? surroundings.limits().memoryBytes : undefined)
@@ -145,16 +146,19 @@ function unstarted({ plan, run, request, result, stop }: Unstarted, { open }: Pr
   return { outcome: notStarted(result, { program: request.argv[0] ?? '', isShell: typeof plan.command === 'string', isListed: open.isListed }) }
 }
 
-type GatedStart = Pick<Launch, 'user' | 'request' | 'entry'> & { readonly giveUp: AbortSignal }
+type GatedStart = Pick<Launch, 'user' | 'run' | 'request' | 'entry'> & { readonly giveUp: AbortSignal }
 
-async function startAtGate({ user, request, entry, giveUp }: GatedStart, surroundings: ProgramSurroundings): Promise<StartResult> {
+async function startAtGate({ user, run, request, entry, giveUp }: GatedStart, surroundings: ProgramSurroundings): Promise<StartResult> {
   const { open, inspector, failure, condemn } = surroundings
   const { number, environment, posture } = entry
   const depth = posture === 'none' ? undefined : posture
   const atGate =
     inspector &&
     depth &&
-    ((pid: number): Promise<void> => inspector.inspectProgram({ pid, user, request, depth, run: { number, user: user.name, environment } }))
+    (async (pid: number): Promise<void> => {
+      await inspector.inspectProgram({ pid, user, request, depth, run: { number, user: user.name, environment } })
+      run.spareTime()
+    })
   try {
     return await open.warden.start(request, { giveUp, ...(atGate && { atGate }) })
   } catch (error) {

@@ -111,12 +111,15 @@ class KernelCellCgroup implements CellCgroup {
     this.runJoins = levels.flatMap((level) => (hasRuns(level) ? [{ folder: level.guest.folder, file: doorOf(level.hierarchy) }] : []))
   }
 
+  /** In version 1 a run can begin from now on, and the first is made ready while the rest of the cell is built. */
   build(): void {
     for (const level of this.#parts.levels) buildGroups(level)
     const bounds = this.#parts.levels.flatMap((level) => settingsOf(level))
     // In version 2 the guests' limits come with `settle`: until then no group beneath the cell's has any.
     for (const { files, group, limitsFrom, isCell, version } of bounds) if (isCell || version === 1) files.limit(group, limitsFrom(this.#limits))
-    if (this.#parts.levels.every(({ hierarchy }) => hierarchy.version === 1)) this.#refuseOthers()
+    if (this.#parts.levels.some(({ hierarchy }) => hierarchy.version === 2)) return
+    this.#refuseOthers()
+    this.#parts.runs.prepare()
   }
 
   settle(): void {

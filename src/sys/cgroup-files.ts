@@ -31,8 +31,8 @@ export interface CgroupTree {
   list(folder: string): string[]
 }
 
-/** Most files are one line; what fills this much is read again, whole. */
-const usualBytes = 4096
+/** Most files are one line, and what is small is taken from room that was made for many; what fills this much is read again, whole. */
+const usualBytes = 1000
 
 /** The kernel answers from memory within microseconds, so it is asked directly. */
 export const kernelTree: CgroupTree = {
@@ -152,8 +152,10 @@ export class Group {
 
   /** A number of a flat-keyed file such as `memory.events`. */
   keyed(control: string, key: string): number | undefined {
-    const match = new RegExp(`^${key} (\\d+)$`, 'm').exec(this.read(control) ?? '')
-    return match ? Number(match[1]) : undefined
+    const line = this.read(control)
+      ?.split('\n')
+      .find((each) => each.startsWith(`${key} `))
+    return line === undefined ? undefined : Number(line.slice(key.length + 1))
   }
 
   /** SIGKILL to everything in it and beneath: at once where the kernel can, else one by one after forking was stopped where that can be. */

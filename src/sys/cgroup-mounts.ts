@@ -56,7 +56,7 @@ function unescape(path: string): string {
 }
 
 /** Controller → path; the empty name is version 2. */
-function parseMemberships(text: string): Map<string, string> {
+export function parseMemberships(text: string): Map<string, string> {
   const memberships = new Map<string, string>()
   for (const line of text.split('\n')) {
     const match = /^\d+:([^:]*):(.*)$/.exec(line)

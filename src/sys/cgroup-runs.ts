@@ -24,12 +24,16 @@ export interface CgroupRun {
   counts(): CgroupUsage & CgroupHits
   /** Whether processes of it are left; false where nothing counts runs by themselves. */
   isPopulated(): boolean
-  /** Removes the group, unless processes of the run are left: then it stays until it is empty or the cell is removed. Idempotent. */
+  /** Its program is on its way and nobody waits: the group of the next run is made meanwhile. */
+  spareTime(): void
+  /** Removes the group soon, unless processes of the run are left: then it stays until it is empty or the cell is removed. Idempotent. */
   close(): void
 }
 
 export interface CgroupRuns {
   begin(limits: CgroupRunLimits): CgroupRun
+  /** The group of the next run is made when nothing else is to be done. */
+  prepare(): void
   /** Of all runs that were and are. */
   hits(): CgroupHits
   /** The processes that the cell's guests may have from now on, all together. */
@@ -61,8 +65,9 @@ const uncounted: CgroupRuns = {
   begin({ memoryBytes, processes }) {
     const asked = [memoryBytes !== undefined && 'limits.memory', processes !== undefined && 'limits.processes'].filter((name) => name !== false)
     if (asked.length > 0) throw new SandboxError('unsupported', `${asked.join(', ')} of a single run: no cgroup can be made for it`)
-    return { name: undefined, counts: () => nothing, isPopulated: () => false, close: () => undefined }
+    return { name: undefined, counts: () => nothing, isPopulated: () => false, spareTime: () => undefined, close: () => undefined }
   },
+  prepare: () => undefined,
   hits: () => ({ oomKills: undefined, processHits: undefined }),
   followProcesses: () => undefined,
   stop: () => undefined,
@@ -78,6 +83,7 @@ class RunGroups implements CgroupRuns {
   /** Made while nobody waits for it. */
   #next: RunGroup | undefined
   #preparing: NodeJS.Immediate | undefined
+  #tidying: NodeJS.Immediate | undefined
   #isStopped = false
 
   constructor(order: RunGroupsOrder) {
@@ -87,7 +93,7 @@ class RunGroups implements CgroupRuns {
 
   begin(limits: CgroupRunLimits): CgroupRun {
     if (this.#isStopped) throw new SandboxError('closed', 'the cgroups of this cell are removed')
-    for (const group of this.#open) if (group.isOver) this.#tryRemove(group)
+    if ([...this.#open].some(({ isOver }) => isOver)) this.#tidySoon()
     const group = this.#next ?? this.#make()
     this.#next = undefined
     this.#open.add(group)
@@ -97,8 +103,17 @@ class RunGroups implements CgroupRuns {
       this.#close(group)
       throw error
     }
+    return {
+      name: group.name,
+      counts: () => group.counts(),
+      isPopulated: () => this.#isPopulated(group),
+      spareTime: () => this.prepare(),
+      close: () => this.#close(group),
+    }
+  }
+
+  prepare(): void {
     this.#preparing ??= setImmediate(() => this.#prepare()).unref()
-    return { name: group.name, counts: () => group.counts(), isPopulated: () => this.#isPopulated(group), close: () => this.#close(group) }
   }
 
   hits(): CgroupHits {
@@ -113,6 +128,7 @@ class RunGroups implements CgroupRuns {
   stop(): void {
     this.#isStopped = true
     clearImmediate(this.#preparing)
+    clearImmediate(this.#tidying)
     this.#next?.remove()
     this.#next = undefined
   }
@@ -132,9 +148,19 @@ class RunGroups implements CgroupRuns {
     }
   }
 
+  /** Whoever waits for the end of the run need not wait for this. */
   #close(group: RunGroup): void {
     group.isOver = true
-    if (!this.#isStopped) this.#tryRemove(group)
+    if (!this.#isStopped) this.#tidySoon()
+  }
+
+  #tidySoon(): void {
+    this.#tidying ??= setImmediate(() => this.#tidy())
+  }
+
+  #tidy(): void {
+    this.#tidying = undefined
+    for (const group of this.#open) if (group.isOver) this.#tryRemove(group)
   }
 
   /** The kernel removes no group that is in use, so whoever asks about one that is over also tidies up. */
@@ -206,10 +232,10 @@ class RunGroup {
   /** What can be said of this run alone. */
   counts(): CgroupUsage & CgroupHits {
     const counted = this.read('usage', 'hits')
-    const { processesPeak = Number.POSITIVE_INFINITY } = counted
+    const { processesPeak } = counted
     // A fork that is refused further up was counted here for a moment.
-    const peak = Math.min(processesPeak, this.#isGone ? processesPeak : (this.#pids()?.guest.number('pids.peak') ?? processesPeak))
-    if (Number.isFinite(peak)) this.#counted = { ...counted, processesPeak: peak }
+    const most = processesPeak === undefined || processesPeak <= 1 || this.#isGone ? undefined : this.#pids()?.guest.number('pids.peak')
+    if (processesPeak !== undefined && most !== undefined && most < processesPeak) this.#counted = { ...counted, processesPeak: most }
     return this.#isCertain ? this.#counted : { ...this.#counted, processHits: undefined }
   }
 

@@ -158,6 +158,7 @@ export class PlainCell implements Cell {
       group: undefined,
       usage: () => ({ ...nothingCounted, ...this.#driver.counts() }),
       isPopulated: () => this.#driver.isPopulated(),
+      spareTime: () => undefined,
       close: () => {
         if (isOpen) this.openRuns -= 1
         isOpen = false

@@ -95,17 +95,19 @@ describe('a run', () => {
     expect(Math.abs(taken - idle - 100 * MiB)).toBeLessThan(0.05 * 100 * MiB + 2 * MiB)
   })
 
-  it('leaves no group when it is closed, and one with its limits while processes are left', async () => {
+  it('leaves no group soon after it is closed, and one with its limits while processes are left', async () => {
     const cell = await create()
     const [done, lingering] = [begin(cell), begin(cell, { processes: 2 })]
     const left = lingering.start(['sleep', '60'])
     while (!readFileSync(lingering.doors.at(-1) as string, 'latin1').includes(`${left.pid}`)) await sleep(2)
     for (const run of [done, lingering, done]) run.close()
+    await sleep(1)
     const folders = (name: string | undefined): string[] => cell.runJoins.map(({ folder }) => join(folder, name as string)).filter(existsSync)
     expect([folders(done.name), folders(lingering.name).length]).toEqual([[], cell.runJoins.length])
     left.kill('SIGKILL')
     await endOf(left)
     begin(cell)
+    await sleep(1)
     expect(folders(lingering.name)).toEqual([])
   })
 

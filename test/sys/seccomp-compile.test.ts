@@ -56,6 +56,30 @@ describe('seccomp-compile', () => {
     expect([599, 600, 601].map((number) => simulate(program, { arch, number }))).toEqual(['errno:38', 'allow', 'errno:38'])
   })
 
+  it('decides every call as its rule says, whatever its neighbours are', () => {
+    const action = fc.constantFrom('allow', 'errno:1', 'errno:13', 'kill-process')
+    const rules = fc.uniqueArray(fc.tuple(fc.oneof(fc.nat(460), fc.nat(1200)), action, fc.boolean()), { maxLength: 120, selector: ([number]) => number })
+    fc.assert(
+      fc.property(rules, (list) => {
+        const lines = list.map(([number, act, isConditional]) => `rule ${act} ${number}${isConditional ? ' 0 eq 7' : ''}\n`)
+        const { program } = compileNatively(`default errno:38\nforeign kill-process\n${lines.join('')}`)
+        const of = new Map(list.map(([number, ...rest]) => [number, rest]))
+        for (let number = 0; number <= 1300; number++) {
+          const [act, isConditional] = of.get(number) ?? ['errno:38', false]
+          const verdicts = [7n, 8n].map((first) => simulate(program, { arch, number, args: [first] }))
+          expect([number, ...verdicts]).toEqual([number, act, isConditional ? 'errno:38' : act])
+        }
+        expect(simulate(program, { arch: ARCH.i386, number: 3 })).toBe('kill-process')
+      }),
+      { numRuns: 12 },
+    )
+  })
+
+  it('needs few instructions for neighbours that are decided alike', () => {
+    const lines = Array.from({ length: 400 }, (_, number) => `rule allow ${number}\n`).join('')
+    expect(compileNatively(`default errno:38\n${lines}`).program.length / 8).toBeLessThan(20)
+  })
+
   it('compiles for another architecture with its numbers', () => {
     const lines = 'default errno:38\nforeign kill-process\nrule allow read\nrule errno:1 openat 1 eq 7\n'
     const { program } = compileNatively(lines, '--arch', 'aarch64')

@@ -3,7 +3,6 @@ import type { Limits } from '../../contract/limits.js'
 import type { Expectation, Json } from '../../contract/posture.js'
 import type { CgroupLimit } from '../../sys/cgroups.js'
 import { namespaceNames } from '../../sys/posture/namespaces.js'
-import { pageBytes } from '../../sys/posture/page-size.js'
 import { type CellPlan, givenCapabilities, userId } from './arguments.js'
 import { capabilityMask } from './capabilities.js'
 import { expectedMounts, type HostFiles, readHostFiles } from './expected-mounts.js'
@@ -29,8 +28,7 @@ export function expectedOfCell({ plan, hasGroups, host = readHostFiles(), counts
 }
 
 /** Each limit that something holds here, as the kernel states it: memory and disks are whole pages. */
-export function expectedLimits(limits: Limits, holds: readonly CgroupLimit[]): readonly Expectation[] {
-  const page = pageBytes()
+export function expectedLimits(limits: Limits, holds: readonly CgroupLimit[], page: number): readonly Expectation[] {
   const ofGroups: Readonly<Record<CgroupLimit, number | undefined>> = {
     memory: Math.floor(limits.memoryBytes / page) * page,
     cpus: Math.round(limits.cpus * periodUs) / periodUs,

@@ -1,6 +1,7 @@
 import type { PostureSubject } from '../../contract/driver.js'
 import type { Limits } from '../../contract/limits.js'
 import type { Expectation, Posture } from '../../contract/posture.js'
+import { pageBytes } from '../../sys/posture/page-size.js'
 import type { CellPlan } from './arguments.js'
 import { expectedLimits, expectedOfCell } from './cell-expectations.js'
 import { createCellPosture } from './cell-posture.js'
@@ -24,9 +25,10 @@ export interface InspectionOrder {
 /** Best made while the cell is still being built, because looking at the host takes time. */
 export function createInspection({ plan, lease: { cgroup, holds }, monitorPid }: InspectionOrder): CellInspection {
   const expected = expectedOfCell({ plan, hasGroups: cgroup !== undefined })
+  const page = pageBytes()
   const cell = createCellPosture({ monitorPid, groups: cgroup })
   return {
-    expects: (limits) => [...expected, ...expectedLimits(limits, cgroup === undefined ? [] : holds)],
+    expects: (limits) => [...expected, ...expectedLimits(limits, cgroup === undefined ? [] : holds, page)],
     posture: (subject) => cell.read(subject),
     expectProgram: () => cell.expectProgram(),
     close: () => cell.close(),

@@ -116,6 +116,7 @@ function beginRun(cgroup: CellCgroup | undefined, limits: RunLimits): CellRun {
     group: run.name,
     usage: () => countsOf(run.counts()),
     isPopulated: () => run.isPopulated(),
+    spareTime: () => run.spareTime(),
     close: () => {
       run.close()
       return Promise.resolve()
@@ -127,7 +128,7 @@ function beginRun(cgroup: CellCgroup | undefined, limits: RunLimits): CellRun {
 function withoutGroup({ memoryBytes }: RunLimits): CellRun {
   if (memoryBytes !== undefined)
     throw new SandboxError('unsupported', 'limits.memory of a single run: no cgroup can be made for it', { hint: 'glovebox doctor' })
-  return { group: undefined, usage: () => countsOf(undefined), isPopulated: () => false, close: () => Promise.resolve() }
+  return { group: undefined, usage: () => countsOf(undefined), isPopulated: () => false, spareTime: () => undefined, close: () => Promise.resolve() }
 }
 
 function usageOf(cgroup: CellCgroup | undefined): CellUsage {

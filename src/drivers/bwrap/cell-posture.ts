@@ -1,25 +1,29 @@
 /** What the kernel says of a cell and its programs, asked from outside: nothing inside is believed, and nothing inside notices. */
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { PostureSubject } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Json, Observation, Posture } from '../../contract/posture.js'
 import type { CellCgroup } from '../../sys/cell-cgroup.js'
 import { survivingDescriptors } from '../../sys/posture/descriptors.js'
 import { threadsIn } from '../../sys/posture/group-members.js'
-import { parseIdMap } from '../../sys/posture/id-map.js'
+import { createGroupPlaces, type GroupPlaces } from '../../sys/posture/group-places.js'
+import { type IdMap, parseIdMap } from '../../sys/posture/id-map.js'
 import { boundsOfDisk } from '../../sys/posture/memory-disk.js'
 import { type MountEntry, parseMountTable, reachableMounts } from '../../sys/posture/mount-table.js'
 import { namespaceNames, type Namespaces, readNamespaces } from '../../sys/posture/namespaces.js'
 import { FilterAhead } from '../../sys/posture/filter-ahead.js'
 import type { FilterReading } from '../../sys/posture/newest-filter.js'
 import { isGone, readProc } from '../../sys/posture/proc-files.js'
-import { observeProcess, ownFilters, type Surroundings } from '../../sys/posture/process-posture.js'
+import { observeProcess, ownFilters, type ProcessFacts, readFacts, type Surroundings } from '../../sys/posture/process-posture.js'
 import { parseStatus } from '../../sys/posture/process-status.js'
-import { childrenOf, descendantsOf, innerPid } from '../../sys/posture/process-tree.js'
+import { childrenOf, descendantsOf } from '../../sys/posture/process-tree.js'
 import { type GuestsView, observeGuests } from './guests-posture.js'
 
 /** The cgroups of a cell, as far as its posture needs them. */
 export type CellGroups = Pick<CellCgroup, 'joins' | 'places' | 'stated'>
+
+/** Of a table with a hundred lines. */
+const mountTableBytes = 16_384
 
 export interface PostureOptions {
   /** bwrap's monitor, whose child the warden is. */
@@ -37,17 +41,21 @@ export interface CellPosture {
 
 export function createCellPosture({ monitorPid, groups }: PostureOptions): CellPosture {
   const own = { namespaces: readNamespaces('self'), filters: parseStatus(readProc('self', 'status')).filters ?? 0 }
+  const places = createGroupPlaces(readProc('self', 'mountinfo', mountTableBytes))
   const filters = new FilterAhead()
   let known: Warden | undefined
   const look = async (subject: PostureSubject): Promise<readonly Posture[]> => {
     const found = known === undefined ? findWarden(monitorPid) : undefined
     known ??= found as Warden
-    const view: CellView = { warden: known, groups, own }
-    if (subject.kind === 'cell') return [observeCell(view, found?.namespaces ?? readNamespaces(known.pid))]
+    const view: CellView = { warden: known, groups, places, own }
+    if (subject.kind === 'cell') return [observeCell(view, found ?? readWarden(known.pid))]
     return subject.kind === 'program' ? [await observeProgram({ view, subject, filters })] : observeGuests(guestsOf(view))
   }
   return {
-    expectProgram: () => filters.prepare(),
+    expectProgram: () => {
+      // Where the cell was not looked at, its programs will not be either.
+      if (known) filters.prepare()
+    },
     close: () => filters.close(),
     read: async (subject) => {
       try {
@@ -60,15 +68,17 @@ export function createCellPosture({ monitorPid, groups }: PostureOptions): CellP
   }
 }
 
-interface Warden {
+interface Warden extends ProcessFacts {
   readonly pid: number
-  /** As they were found first: a number that was given to another process later shows by them. */
-  readonly namespaces: Namespaces
+  readonly uidMap: IdMap
+  readonly gidMap: IdMap
 }
 
 interface CellView {
+  /** As it was found first: a number that was given to another process later shows by its namespaces. The kernel lets nobody write a map twice. */
   readonly warden: Warden
   readonly groups: CellGroups | undefined
+  readonly places: GroupPlaces
   /** Of this process. */
   readonly own: { readonly namespaces: Namespaces; readonly filters: number }
 }
@@ -76,32 +86,49 @@ interface CellView {
 type ProgramSubject = Extract<PostureSubject, { kind: 'program' }>
 
 function findWarden(monitorPid: number): Warden {
-  const pid = childrenOf(monitorPid).find((child) => innerPid(child) === 1)
-  if (pid === undefined) throw new SandboxError('broken', 'the first process of the cell is gone')
-  return { pid, namespaces: readNamespaces(pid) }
+  for (const pid of childrenOf(monitorPid)) {
+    const facts = factsOf(pid, 1)
+    if (facts) return readWarden(pid, facts)
+  }
+  throw new SandboxError('broken', 'the first process of the cell is gone')
+}
+
+function readWarden(pid: number, facts = readFacts(pid)): Warden {
+  return { pid, ...facts, uidMap: parseIdMap(readProc(pid, 'uid_map')), gidMap: parseIdMap(readProc(pid, 'gid_map')) }
+}
+
+/** Undefined when it is gone, or has another number in its own pid namespace. */
+function factsOf(pid: number, inner: number): ProcessFacts | undefined {
+  try {
+    const status = parseStatus(readProc(pid, 'status'))
+    return status.pids.at(-1) === inner ? { status, namespaces: readNamespaces(pid) } : undefined
+  } catch (error) {
+    if (isGone(error)) return undefined
+    throw error
+  }
 }
 
 function kernel(control: string, value: Json, source: string): Observation {
   return { control, value, evidence: 'kernel', source }
 }
 
-function observeCell(view: CellView, now: Namespaces): Posture {
+function observeCell(view: CellView, now: Warden): Posture {
   const { pid, namespaces } = view.warden
   const own = view.own.namespaces
-  if (now.pid !== namespaces.pid) throw new SandboxError('broken', 'the first process of the cell is gone')
-  const mounts = reachableMounts(parseMountTable(readProc(pid, 'mountinfo')))
+  if (now.namespaces.pid !== namespaces.pid) throw new SandboxError('broken', 'the first process of the cell is gone')
+  const mounts = reachableMounts(parseMountTable(readProc(pid, 'mountinfo', mountTableBytes)))
   const disk = boundsOfDisk(mounts)
   return {
     subject: 'cell',
     observations: [
-      kernel('namespaces', Object.fromEntries(namespaceNames.map((name) => [name, now[name] === own[name] ? 'host' : 'own'])), '/proc/1/ns'),
-      kernel('uid-map', parseIdMap(readProc(pid, 'uid_map')), '/proc/1/uid_map'),
-      kernel('gid-map', parseIdMap(readProc(pid, 'gid_map')), '/proc/1/gid_map'),
+      kernel('namespaces', Object.fromEntries(namespaceNames.map((name) => [name, now.namespaces[name] === own[name] ? 'host' : 'own'])), '/proc/1/ns'),
+      kernel('uid-map', now.uidMap, '/proc/1/uid_map'),
+      kernel('gid-map', now.gidMap, '/proc/1/gid_map'),
       kernel('interfaces', interfacesOf(readProc(pid, 'net/dev')), '/proc/1/net/dev'),
       kernel('mounts', mounts.map(mountRow), '/proc/1/mountinfo'),
       kernel('limit.disk', disk.bytes, '/proc/1/mountinfo'),
       kernel('limit.inodes', disk.inodes, '/proc/1/mountinfo'),
-      kernel('warden', observeWarden(view), '/proc/1/status'),
+      kernel('warden', observeWarden(view, now), '/proc/1/status'),
       ...statedLimits(view.groups),
     ],
   }
@@ -117,26 +144,20 @@ function mountRow({ target, type, access, nosuid, nodev, noexec }: MountEntry): 
   return { target, type, access, nosuid, nodev, noexec }
 }
 
-function observeWarden({ warden, groups, own }: CellView): Json {
-  const status = parseStatus(readProc(warden.pid, 'status'))
-  const folders = groups?.joins.map((door) => dirname(door))
+function observeWarden({ groups, places, own }: CellView, { pid, status }: Warden): Json {
   return {
     capabilities: { ...status.capabilities },
     noNewPrivs: status.noNewPrivs,
     seccomp: status.seccomp,
     filters: ownFilters(status, own.filters),
-    cgroup: folders === undefined ? 'none' : (outside(folders, (folder) => isWardens(folder, warden.pid)) ?? 'cell'),
+    cgroup: groups === undefined ? 'none' : (wardenOutside(pid, groups, places) ?? 'cell'),
   }
 }
 
 /** In version 2 it enters by the cell's own group and is moved on to one below. */
-function isWardens(folder: string, pid: number): boolean {
-  return threadsIn(folder).has(pid) || threadsIn(join(folder, 'warden')).has(pid)
-}
-
-/** The first group that it is not in. */
-function outside(folders: readonly string[], isInside: (folder: string) => boolean): string | undefined {
-  const missed = folders.find((folder) => !isInside(folder))
+function wardenOutside(pid: number, { joins }: CellGroups, places: GroupPlaces): string | undefined {
+  const isIn = places.membershipOf(pid)
+  const missed = joins.map((door) => dirname(door)).find((folder) => !isIn(folder) && !isIn(join(folder, 'warden')))
   return missed && `not in ${missed}`
 }
 
@@ -148,8 +169,8 @@ function statedLimits(groups: CellGroups | undefined): Observation[] {
 }
 
 function surroundingsOf({ warden, own }: CellView): Omit<Surroundings, 'cgroupOf'> {
-  const { pid, namespaces } = warden
-  return { namespaces, uidMap: parseIdMap(readProc(pid, 'uid_map')), gidMap: parseIdMap(readProc(pid, 'gid_map')), inheritedFilters: own.filters }
+  const { namespaces, uidMap, gidMap } = warden
+  return { namespaces, uidMap, gidMap, inheritedFilters: own.filters }
 }
 
 function guestsOf(view: CellView): GuestsView {
@@ -164,25 +185,42 @@ interface ProgramLook {
 }
 
 async function observeProgram({ view, subject: { pid, depth, group }, filters }: ProgramLook): Promise<Posture> {
-  const hostPid = findProgram(view.warden, pid)
-  if (hostPid === undefined) throw new SandboxError('broken', `the program with pid ${pid} is gone`)
+  const folders = view.groups?.places(group)
+  const { hostPid, facts } = findProgram(view.warden, { pid, folder: folders?.find((each) => basename(each) === group) })
   // Another process reads it, so it is asked before the rest is read here.
   const filter = depth === 'full' ? filters.read(hostPid) : undefined
-  const folders = view.groups?.places(group)
-  const cgroupOf = (id: number): string => (folders === undefined ? 'none' : (outside(folders, (folder) => threadsIn(folder).has(id)) ?? 'run'))
-  const short = observeProcess(hostPid, { ...surroundingsOf(view), cgroupOf })
+  const cgroupOf = (id: number): string => (folders === undefined ? 'none' : programPlace(view.places.membershipOf(id), folders))
+  const short = observeProcess(hostPid, { ...surroundingsOf(view), cgroupOf }, facts)
   const full = filter ? [observeDescriptors(hostPid), filterObservation(await filter, short)] : []
   return { subject: `pid ${pid}`, observations: [...short, ...full] }
 }
 
-/** A program at its gate is the only child of its keeper; the newest keepers are looked at first. */
-function findProgram({ pid: warden, namespaces }: Warden, pid: number): number | undefined {
-  const isIt = (candidate: number): boolean => innerPid(candidate) === pid && readNamespaces(candidate).pid === namespaces.pid
-  for (const keeper of childrenOf(warden).reverse()) {
-    const found = childrenOf(keeper).find(isIt)
-    if (found !== undefined) return found
+function programPlace(isIn: (folder: string) => boolean, folders: readonly string[]): string {
+  const missed = folders.find((folder) => !isIn(folder))
+  return missed === undefined ? 'run' : `not in ${missed}`
+}
+
+interface Sought {
+  /** As the cell sees it. */
+  readonly pid: number
+  /** Of its run alone. */
+  readonly folder: string | undefined
+}
+
+/** No two processes of one pid namespace have the same number, wherever it is found. */
+function findProgram({ pid: warden, namespaces }: Warden, { pid, folder }: Sought): { readonly hostPid: number; readonly facts: ProcessFacts } {
+  for (const hostPid of candidates(warden, folder)) {
+    const facts = factsOf(hostPid, pid)
+    if (facts?.namespaces.pid === namespaces.pid) return { hostPid, facts }
   }
-  return descendantsOf(warden).find(isIt)
+  throw new SandboxError('broken', `the program with pid ${pid} is gone`)
+}
+
+/** A program at its gate should be alone in its run's group, and is the only child of its keeper; the newest keepers are looked at first. */
+function* candidates(warden: number, folder: string | undefined): Generator<number> {
+  if (folder !== undefined) yield* threadsIn(folder)
+  for (const keeper of childrenOf(warden).reverse()) yield* childrenOf(keeper)
+  yield* descendantsOf(warden)
 }
 
 function observeDescriptors(pid: number): Observation {

@@ -55,7 +55,7 @@ function fakeCell(warden: SpawnedProcess, folder: string): Cell {
     layers: [{ kind: 'folder', path: folder }],
     diagnosis: () => warden.diagnosis(),
     expects: [],
-    beginRun: () => ({ group: undefined, usage: () => nothingCounted, isPopulated: () => false, close: () => Promise.resolve() }),
+    beginRun: () => ({ group: undefined, usage: () => nothingCounted, isPopulated: () => false, spareTime: () => undefined, close: () => Promise.resolve() }),
     limit: () => Promise.resolve(),
     posture: () => Promise.resolve([]),
     usage: () => Promise.resolve({ ...nothingCounted, memoryBytes: undefined, processes: undefined }),

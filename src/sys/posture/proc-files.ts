@@ -2,7 +2,8 @@ import { closeSync, openSync, readdirSync, readlinkSync, readSync, statSync } fr
 
 /** Reading what /proc says of a process. The kernel answers from memory within microseconds, so it is asked directly. */
 
-const firstBytes = 4000
+/** Most files are shorter, and what is small is taken from room that was made for many. */
+const usualBytes = 2000
 const codesOfTheGone = ['ENOENT', 'ESRCH']
 
 /** Whether an error says that a process is not there any more. */
@@ -11,15 +12,15 @@ export function isGone(error: unknown): boolean {
 }
 
 /** `who` is a pid, or `PID/task/TID` for one of its threads. */
-export function readProc(who: number | string, file: string): string {
-  return readKernelFile(`/proc/${who}/${file}`)
+export function readProc(who: number | string, file: string, likelyBytes = usualBytes): string {
+  return readKernelFile(`/proc/${who}/${file}`, likelyBytes)
 }
 
 /** Node's own way asks for a size that the kernel does not tell, and then takes room for a large file; these are small and read for every cell. */
-export function readKernelFile(path: string): string {
+export function readKernelFile(path: string, likelyBytes = usualBytes): string {
   const descriptor = openSync(path, 'r')
   try {
-    let buffer = Buffer.allocUnsafe(firstBytes)
+    let buffer = Buffer.allocUnsafe(likelyBytes)
     let filled = 0
     for (let got = -1; got !== 0; filled += got) {
       if (filled === buffer.length) buffer = Buffer.concat([buffer], 2 * filled)

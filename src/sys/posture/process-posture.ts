@@ -17,11 +17,21 @@ export interface Surroundings {
   readonly cgroupOf: (hostId: number) => string
 }
 
+/** What tells one process from all others, and much of what is said of it. */
+export interface ProcessFacts {
+  readonly status: ProcessStatus
+  readonly namespaces: Namespaces
+}
+
+export function readFacts(who: number | string): ProcessFacts {
+  return { status: parseStatus(readProc(who, 'status')), namespaces: readNamespaces(who) }
+}
+
 /** The id that the kernel shows for one that a user namespace does not know. */
 export const overflowId = 65_534
 
-export function observeProcess(who: number | string, surroundings: Surroundings): Observation[] {
-  const status = parseStatus(readProc(who, 'status'))
+export function observeProcess(who: number | string, surroundings: Surroundings, facts = readFacts(who)): Observation[] {
+  const { status } = facts
   const source = (file: string): string => `/proc/PID/${file}`
   const found = (control: string, value: Json, file: string): Observation => ({ control, value, evidence: 'kernel', source: source(file) })
   const limits = { ...parseLimits(readProc(who, 'limits')) }
@@ -30,7 +40,7 @@ export function observeProcess(who: number | string, surroundings: Surroundings)
     found('capabilities', { ...status.capabilities }, 'status'),
     found('no-new-privs', status.noNewPrivs, 'status'),
     found('seccomp', { mode: status.seccomp, filters: ownFilters(status, surroundings.inheritedFilters) }, 'status'),
-    found('placement', placementOf(who, status, surroundings), 'ns, cgroup'),
+    found('placement', placementOf(facts, surroundings), 'ns, cgroup'),
     found('rlimits', limits, 'limits'),
   ]
 }
@@ -51,7 +61,7 @@ function oneOf(ids: readonly number[]): number | undefined {
   return ids.every((id) => id === ids[0]) ? ids[0] : undefined
 }
 
-function placementOf(who: number | string, status: ProcessStatus, { namespaces, cgroupOf }: Surroundings): Json {
-  const others = differing(readNamespaces(who), namespaces)
+function placementOf({ status, namespaces: own }: ProcessFacts, { namespaces, cgroupOf }: Surroundings): Json {
+  const others = differing(own, namespaces)
   return { namespaces: others.length === 0 ? 'cell' : `other ${others.join(', ')}`, cgroup: cgroupOf(status.pids[0] ?? 0) }
 }
