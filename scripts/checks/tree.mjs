@@ -2,7 +2,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 
-const ignoredFolders = ['node_modules', 'dist', 'build', '.git', 'coverage']
+// `.git` is a file in a linked work tree.
+const ignored = ['node_modules', 'dist', 'build', '.git', 'coverage']
 
 /** All files below a folder, relative to it, in a stable order. @param {string} folder @returns {string[]} */
 export function filesBelow(folder) {
@@ -10,7 +11,8 @@ export function filesBelow(folder) {
   return readdirSync(folder, { withFileTypes: true })
     .flatMap((entry) => {
       const path = join(folder, entry.name)
-      if (entry.isDirectory()) return ignoredFolders.includes(entry.name) ? [] : filesBelow(path).map((name) => join(entry.name, name))
+      if (ignored.includes(entry.name)) return []
+      if (entry.isDirectory()) return filesBelow(path).map((name) => join(entry.name, name))
       return [relative(folder, path)]
     })
     .sort()

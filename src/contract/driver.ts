@@ -107,9 +107,7 @@ export interface CellChannel {
  * One place where what programs write is kept: a folder that began empty or as the template made it, or an overlay on `path`, of which only
  * what was written lies in the folder `index` of the warden's layers folder.
  */
-export type CellLayer =
-  | { readonly kind: 'folder'; readonly path: string }
-  | { readonly kind: 'overlay'; readonly path: string; readonly index: number }
+export type CellLayer = { readonly kind: 'folder'; readonly path: string } | { readonly kind: 'overlay'; readonly path: string; readonly index: number }
 
 export interface Cell {
   /** The warden's stdin and stdout. Its end is the cell's end. */

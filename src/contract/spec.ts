@@ -53,7 +53,7 @@ export type RootMode = (typeof rootModes)[number]
 
 export const templateSchema = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,62}$/, "must be a template's name, such as 'python'")
 export const lifetimeSchema = durationSchema({ min: 1, max: 30 * 86_400_000, example: '5m' })
-export const idleSchema = durationSchema({ min: 100, max: 30 * 86_400_000, example: '5m' })
+const idleSchema = durationSchema({ min: 100, max: 30 * 86_400_000, example: '5m' })
 export const defaultLifetimeMs = 300_000
 const ringSchema = bytesSchema({ min: 0, max: 64 * 2 ** 20, example: '1m' })
 const defaultRingBytes = 2 ** 20

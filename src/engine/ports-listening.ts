@@ -35,7 +35,7 @@ export async function isListening({ files, warden }: ListeningCell, port: number
 }
 
 /** `sl: LOCAL:PORT REMOTE:PORT STATE …`, in hexadecimal digits. */
-export function hasListener(table: string, port: number): boolean {
+function hasListener(table: string, port: number): boolean {
   const digits = port.toString(16).toUpperCase().padStart(4, '0')
   return table.split('\n').some((line) => {
     const [, local = '', , state] = line.trim().split(/\s+/)

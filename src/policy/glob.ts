@@ -34,7 +34,7 @@ export function parseGlob(pattern: string, field = 'glob'): Glob {
   return {
     depth: Math.max(...alternatives.map((segments) => (segments.includes('folders') ? Infinity : segments.length))),
     matches: (path) => {
-      const names = path.split('/').map((name) => [...name])
+      const names = path.split('/').map((name) => Array.from(name))
       return alternatives.some((segments) => matchSegments(segments, names))
     },
   }
@@ -128,7 +128,7 @@ function parseName(part: string, refuse: (why: string) => SandboxError): Token[]
 
 function parseSet(text: string): Token {
   const isNegated = text.startsWith('!') || text.startsWith('^')
-  const chars = [...(isNegated ? text.slice(1) : text)]
+  const chars = Array.from(isNegated ? text.slice(1) : text)
   const ranges: (readonly [string, string])[] = []
   for (let at = 0; at < chars.length; at += 1) {
     const from = chars[at] as string
@@ -151,8 +151,8 @@ function matchSegments(segments: readonly Segment[], names: readonly (readonly s
 interface Matching<Part, Item> {
   readonly pattern: readonly Part[]
   readonly input: readonly Item[]
-  isWild(part: Part): boolean
-  fits(part: Part, item: Item): boolean
+  readonly isWild: (part: Part) => boolean
+  readonly fits: (part: Part, item: Item) => boolean
 }
 
 /** The latest wild part takes one item more whenever what follows it does not fit. */

@@ -70,7 +70,7 @@ export function snapshotFolder(facts: PlaceFacts): string {
   return join(facts.env.XDG_DATA_HOME || join(facts.home, '.local', 'share'), 'glovebox', 'snapshots')
 }
 
-export function changesFolder(facts: PlaceFacts): string {
+function changesFolder(facts: PlaceFacts): string {
   if (facts.env.GLOVEBOX_CHANGES_DIR) return facts.env.GLOVEBOX_CHANGES_DIR
   if (facts.uid === 0) return '/var/lib/glovebox/changes'
   return join(facts.env.XDG_STATE_HOME || join(facts.home, '.local', 'state'), 'glovebox', 'changes')

@@ -163,7 +163,10 @@ describe('a mount', () => {
     [':/mnt/x', '--mount :/mnt/x: names no folder; expected SRC[:DST][:ro|rw|overlay]'],
     ['/a:/b:/c', '--mount /a:/b:/c: expected SRC[:DST][:ro|rw|overlay]; a colon that belongs to a path is written \\:'],
     ['/a:/b:rw:ro', '--mount /a:/b:rw:ro: expected SRC[:DST][:ro|rw|overlay]; a colon that belongs to a path is written \\:'],
-    ['/a:here', "--mount /a:here: expected SRC[:DST][:ro|rw|overlay], where DST is an absolute path, got 'here'; a colon that belongs to a path is written \\:"],
+    [
+      '/a:here',
+      "--mount /a:here: expected SRC[:DST][:ro|rw|overlay], where DST is an absolute path, got 'here'; a colon that belongs to a path is written \\:",
+    ],
     ['/a:', "--mount /a:: expected SRC[:DST][:ro|rw|overlay], where DST is an absolute path, got ''; a colon that belongs to a path is written \\:"],
     ['/', '--mount /: has no name of its own, so DST must be stated'],
   ])('%j is refused: %s', (text, message) => {

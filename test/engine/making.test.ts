@@ -13,7 +13,10 @@ let engine: Engine | undefined
 
 beforeEach(() => {
   driver = new PlainDriver()
-  driver.probeResult = { ...plainProbe, features: { commands: here, 'mounts-ro': here, 'mounts-overlay': here, 'mounts-rw': here, 'root-overlay': here, pause: here } }
+  driver.probeResult = {
+    ...plainProbe,
+    features: { commands: here, 'mounts-ro': here, 'mounts-overlay': here, 'mounts-rw': here, 'root-overlay': here, pause: here },
+  }
 })
 
 afterEach(async () => {
