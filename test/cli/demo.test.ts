@@ -6,13 +6,13 @@ import { cli, fake, parseAs } from './cli.js'
 import { isBwrapReady } from './machine.js'
 import { testUnless } from '../unless.js'
 
-const stepNames = ['python', 'node', 'read', 'write', 'connect', 'grow', 'loop']
+const stepNames = ['python', 'node', 'read', 'write', 'connect', 'grow', 'loop', 'live']
 
 interface Step {
   readonly name: string
   readonly result: string
   readonly seen: string
-  readonly plain: string
+  readonly plain?: string
 }
 
 interface DemoReport {
@@ -49,6 +49,7 @@ testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
     expect(steps.get('write')).toMatchObject({ result: 'ok', plain: 'writes it', seen: 'refused: Read-only file system' })
     expect(steps.get('connect')).toMatchObject({ plain: 'connects', seen: expect.stringMatching(/^refused: .*; nothing was seen$/) as unknown })
     expect(steps.get('loop')).toMatchObject({ result: 'ok', seen: 'stopped at its limit of 500 ms' })
+    expect(steps.get('live')).toMatchObject({ result: 'ok', seen: 'process said 42; diff +answers +factor' })
     expect(planted()).toEqual([])
   },
 )
@@ -59,7 +60,7 @@ testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
     const { code, stdout, stderr } = await cli(['demo'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const lines = stdout.trimEnd().split('\n')
-    expect(lines.length).toBe(21)
+    expect(lines.length).toBe(23)
     expect(lines.filter((line) => line.length > 80)).toEqual([])
     expect(stdout).not.toContain('\u001b')
   },

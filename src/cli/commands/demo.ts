@@ -1,6 +1,7 @@
 import { createPlatform } from '../../compose.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Platform, SandboxInfo } from '../../contract/platform.js'
+import { liveInOne } from '../demo-living.js'
 import { type DemoStage, plantStage } from '../demo-stage.js'
 import { type DemoStep, demoSteps, type Observed, type Verdict } from '../demo-steps.js'
 import { exitCodes } from '../exit-codes.js'
@@ -23,9 +24,10 @@ interface StepReport {
   readonly title: string
   readonly result: 'ok' | 'failed' | 'not-run'
   readonly seen: string
-  readonly plain: string
   readonly sandboxMs: number
-  readonly plainMs: number
+  /** Of the same done plainly; a sandbox that is lived in has nothing beside it. */
+  readonly plain?: string
+  readonly plainMs?: number
 }
 
 interface Ground {
@@ -46,10 +48,13 @@ export async function demo(flags: DemoFlags): Promise<number> {
   if (!flags.json) await writeOut(renderHead({ driver, tier, unenforced }, colors))
   const reports: StepReport[] = []
   for (const step of demoSteps) {
-    const report = await performVisibly(step, ground)
+    const report = await showWaiting(step.title, ground, () => perform(step, ground))
     reports.push(report)
     if (!flags.json) await writeOut(renderStep(report, colors))
   }
+  const living = await showWaiting(livingTitle, ground, () => performLiving(ground))
+  reports.push(living)
+  if (!flags.json) await writeOut(renderStep(living, colors))
   const failed = reports.filter((report) => report.result === 'failed')
   const proof = await takeReceipt(ground)
   if (flags.json) await printJson({ driver, tier, unenforced, ok: failed.length === 0, steps: reports.map((report) => roundTimes(report)), receipt: proof })
@@ -58,11 +63,11 @@ export async function demo(flags: DemoFlags): Promise<number> {
 }
 
 /** Says on a terminal what is being waited for, and takes it away again however that ends. */
-async function performVisibly(step: DemoStep, ground: Ground): Promise<StepReport> {
-  if (ground.flags.json || !process.stdout.isTTY) return perform(step, ground)
-  await writeOut(colorsFor(process.stdout).dim(`  … ${step.title}`))
+async function showWaiting(title: string, { flags }: Ground, act: () => Promise<StepReport>): Promise<StepReport> {
+  if (flags.json || !process.stdout.isTTY) return act()
+  await writeOut(colorsFor(process.stdout).dim(`  … ${title}`))
   try {
-    return await perform(step, ground)
+    return await act()
   } finally {
     await writeOut('\r\u001b[K')
   }
@@ -130,12 +135,20 @@ async function runSandboxed(step: DemoStep, { platform, stage, flags, signal }: 
   }
 }
 
+const livingTitle = 'Living in one: file, process, diff'
+
+async function performLiving({ platform, flags, signal }: Ground): Promise<StepReport> {
+  const startedAt = performance.now()
+  const { ok, seen } = await liveInOne({ ...parseRunFlags(['true'], flags).spec, platform, signal })
+  return { name: 'live', title: livingTitle, result: ok ? 'ok' : 'failed', seen, sandboxMs: performance.now() - startedAt }
+}
+
 const marks = { ok: '✓', failed: '✗', 'not-run': '–' } as const
 const leftWidth = 53
 
 /** Two columns: what happened in the sandbox, and what a plain spawn of the same did. */
 function renderRow(left: string, right: string, colors: Colors): string {
-  return `${left} ${colors.dim(`│ ${right}`)}\n`
+  return `${left} ${colors.dim(`│ ${right}`.trimEnd())}\n`
 }
 
 function renderHead({ driver, tier, unenforced }: Pick<SandboxInfo, 'driver' | 'tier' | 'unenforced'>, colors: Colors): string {
@@ -149,7 +162,8 @@ function renderStep(report: StepReport, colors: Colors): string {
   const took = report.result === 'not-run' ? '' : durationInWords(report.sandboxMs)
   const title = `${paint(marks[report.result])} ${report.title.padEnd(leftWidth - 4 - took.length)}${took}`
   const seen = paint(escapeControls(report.seen).padEnd(leftWidth - 6))
-  return renderRow(`  ${title}`, durationInWords(report.plainMs), colors) + renderRow(`    ${colors.dim('→')} ${seen}`, escapeControls(report.plain), colors)
+  const plainMs = report.plainMs === undefined ? '' : durationInWords(report.plainMs)
+  return renderRow(`  ${title}`, plainMs, colors) + renderRow(`    ${colors.dim('→')} ${seen}`, escapeControls(report.plain ?? ''), colors)
 }
 
 function renderSummary(reports: readonly StepReport[], colors: Colors): string {
