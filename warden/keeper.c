@@ -51,6 +51,7 @@ static void take_places(const struct plan *plan)
   for (size_t i = 0; i < plan->warden->join_count; i++) kept.fds[kept.count++] = plan->warden->joins[i].fd;
   if (plan->warden->rules.given) kept.fds[kept.count++] = plan->warden->rules.fd;
   if (plan->start->layers && plan->warden->layers >= 0) kept.fds[kept.count++] = plan->warden->layers;
+  if (plan->cradle >= 0) kept.fds[kept.count++] = plan->cradle;
   if (fds_close_all_but(&kept) < 0) give_up(plan, "close", "descriptors");
 }
 
@@ -61,6 +62,7 @@ static void close_what_programs_need(const struct plan *plan)
   for (size_t i = 0; i < plan->warden->join_count; i++) close(plan->warden->joins[i].fd);
   if (plan->warden->rules.given) close(plan->warden->rules.fd);
   if (plan->start->layers && plan->warden->layers >= 0) close(plan->warden->layers);
+  if (plan->cradle >= 0) close(plan->cradle);
 }
 
 /* The keeper lives as long as anything of the run does; what the program was told, it need not know, nor its memory hold. */
@@ -184,7 +186,7 @@ static void reap_until_empty(int link, pid_t program)
   }
 }
 
-_Noreturn void keep(const struct plan *plan)
+static _Noreturn void keep(const struct plan *plan)
 {
   take_places(plan);
   int status[2];
@@ -205,4 +207,13 @@ _Noreturn void keep(const struct plan *plan)
   close(status[0]);
   reap_until_empty(plan->link, program);
   _exit(0);
+}
+
+pid_t keeper_fork(struct plan *plan, const struct ends *ends)
+{
+  for (int stream = 0; stream < 3; stream++) plan->stdio[stream] = ends->stdio[stream][ENDS_THEIRS];
+  plan->link = ends->link[ENDS_THEIRS];
+  pid_t keeper = fork();
+  if (keeper == 0) keep(plan);
+  return keeper;
 }

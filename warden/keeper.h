@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "ends.h"
 #include "start.h"
 #include "warden.h"
 
@@ -12,10 +13,11 @@ struct plan {
   struct start *start; /* freed by the keeper once the program has its copy */
   int stdio[3]; /* the program's ends; [0] is -1 when its stdin is /dev/null */
   int link;
+  int cradle; /* where the payload of START will arrive, of which `start` is but the kind so far; -1: it is all there */
 };
 
-/* Runs in the keeper's process, right after the fork. */
-_Noreturn void keep(const struct plan *plan);
+/* Forks the keeper, with their side of the ends. -1 with errno. */
+pid_t keeper_fork(struct plan *plan, const struct ends *ends);
 
 /* Runs in the program's process: stdio is in place. Says on `status` why it did not become the program, and waits there at its gate. */
 _Noreturn void become_program(const struct plan *plan, int status);

@@ -105,12 +105,16 @@ static bool is_restless(const struct warden *warden)
   return restless;
 }
 
+static int sooner(int one, int other)
+{
+  return one < 0 || (other >= 0 && other < one) ? other : one;
+}
+
 /* Until something is due that no descriptor announces; -1: nothing is. */
 static int wait_ms(const struct warden *warden)
 {
   if (is_restless(warden)) return 0;
-  int pass = kill_wait_ms(warden), patience = connection_wait_ms(warden);
-  return pass < 0 || (patience >= 0 && patience < pass) ? patience : pass;
+  return sooner(sooner(kill_wait_ms(warden), connection_wait_ms(warden)), spare_wait_ms(warden));
 }
 
 static void serve_round(struct warden *warden, struct slots *slots)
@@ -127,6 +131,7 @@ static void serve_round(struct warden *warden, struct slots *slots)
   if (were_strays && !warden->strays) runs_reap(warden);
   runs_settle(warden);
   push_channel(warden);
+  spare_tend(warden, ready == 0);
 }
 
 static void hello(struct warden *warden)

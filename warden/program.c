@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -236,14 +237,29 @@ static void unblock_signals(void)
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* Dies with its keeper until it knows what to become, so that nothing waits for nobody. */
+static void await_start(struct child *child, int cradle, struct start *start)
+{
+  uint8_t bytes[SPARE_START_MOST];
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ssize_t got = recv(cradle, bytes, sizeof bytes, 0);
+  if (got <= 0) _exit(0);
+  close(cradle);
+  errno = EPROTO;
+  if (start_parse(bytes, (size_t)got, start)) fail(child, "understand", "START");
+  child->start = start;
+}
+
 _Noreturn void become_program(const struct plan *plan, int status)
 {
   struct child child = { .warden = plan->warden, .start = plan->start, .rules = plan->warden->rules, .status = status };
+  struct start told;
   if (setsid() < 0) fail(&child, "make", "session");
   if (child.start->terminal && ioctl(0, TIOCSCTTY, 0) < 0) fail(&child, "control", "terminal");
   umask(022);
-  join_groups(&child);
   reset_signals();
+  if (plan->cradle >= 0) await_start(&child, plan->cradle, &told);
+  join_groups(&child);
   close_what_is_not_its_own(&child);
   set_rlimits(&child);
   drop_privileges(&child);

@@ -156,7 +156,7 @@ static const char *take_all(struct cursor *cursor, struct start *start)
 
 const char *start_parse(const uint8_t *bytes, size_t length, struct start *start)
 {
-  *start = (struct start){ 0 };
+  *start = (struct start){ .bytes = bytes, .length = length };
   /* Each string costs at least the four bytes of its length on the wire and one NUL here, so the payload's size bounds the copies. */
   start->memory = malloc(2 * (START_STRINGS_MOST + 1) * sizeof(char *) + length + 1);
   if (!start->memory) return "no memory for START";

@@ -28,6 +28,8 @@ struct start {
   char **argv; /* both end with NULL, as execve wants them */
   char **envp;
   char *group; /* one path component, or empty */
+  const uint8_t *bytes; /* the payload itself, not a copy */
+  size_t length;
   void *memory;
 };
 

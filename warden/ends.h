@@ -1,0 +1,22 @@
+/* What joins the warden to one run: its stdio and the link to its keeper, each with a side of ours and one of theirs. */
+#ifndef GLOVEBOX_ENDS_H
+#define GLOVEBOX_ENDS_H
+
+#include "start.h"
+
+enum { ENDS_OURS = 0, ENDS_THEIRS = 1 };
+
+/* [stream][side] and the link; -1 where there is none. */
+struct ends {
+  int stdio[3][2];
+  int link[2];
+};
+
+#define ENDS_NONE ((struct ends){ { { -1, -1 }, { -1, -1 }, { -1, -1 } }, { -1, -1 } })
+
+struct warden;
+/* 0, or -1 with errno; what was opened by then is in `ends`. Begins with ENDS_NONE. */
+int ends_open(const struct warden *warden, struct ends *ends, const struct start *start);
+void ends_close_side(const struct ends *ends, int side);
+
+#endif
