@@ -10,6 +10,7 @@ import { createUninspectedPlatform } from '../dist/compose.js'
 import { createPlatform, Sandbox } from '../dist/index.js'
 import { environment, writeReport } from './report.mjs'
 import { sampleInterleaved, withRatios } from './sampling.mjs'
+import { measureTransfers } from './transfers.mjs'
 
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '60' } } })
 const rounds = Number(values.rounds)
@@ -98,7 +99,7 @@ async function price(platform) {
 }
 
 const platform = createPlatform()
-const report = { environment: environment(), tables: [await cold(platform), await warm(platform), await price(platform)] }
+const report = { environment: environment(), tables: [await cold(platform), await warm(platform), await price(platform), await measureTransfers(platform, Math.ceil(rounds / 15))] }
 await platform[Symbol.asyncDispose]()
 process.stdout.write(writeReport(report))
 if (report.tables.some((table) => table.goals?.some((goal) => !goal.met))) process.exitCode = 1

@@ -88,7 +88,7 @@ print("families",[n for n in range(64) if call(socket,n,1,0)!=97 and call(socket
     await peer.takeType(TYPE.OUTPUT, 1)
     peer.send({ type: TYPE.KILL, run: 1 })
     await peer.takeType(TYPE.GONE, 1)
-    const rest = (await said(peer, 2, shell('echo $$ $PPID; for p in /proc/[0-9]*; do echo ${p#/proc/}; done'))).split('\n')
+    const rest = (await said(peer, 2, shell('echo $$ $PPID; for p in /proc/[0-9]*; do echo ${p#/proc/}; done', { stdin: true }))).split('\n')
     const [program, keeper] = rest[0]?.split(' ') ?? []
     expect(rest.slice(1, -1).sort()).toEqual(['1', keeper, program].sort())
   })
