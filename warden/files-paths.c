@@ -118,5 +118,6 @@ void paths_invent(char *name, size_t room)
     clock_gettime(CLOCK_MONOTONIC, &now);
     chance = (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^ (uint64_t)getpid() << 16;
   }
-  snprintf(name, room, ".glovebox-%016llx", (unsigned long long)chance);
+  /* With our number, so that whoever ends us knows what is left of us. */
+  snprintf(name, room, ".glovebox-%d-%016llx", (int)getpid(), (unsigned long long)chance);
 }

@@ -23,7 +23,7 @@ const char *paths_unfit(mode_t mode);
 void paths_tell(struct files *files, const char *path, int follow);
 /* Of a link, as it is written there; false when it cannot be read. `target` has room for FILES_PATH_MOST + 1. */
 bool paths_target(int folder, const char *name, char *target);
-/* A name nothing has yet, `.glovebox-` and chance. */
+/* A name nothing has yet, `.glovebox-`, our number and chance. */
 void paths_invent(char *name, size_t room);
 
 #endif

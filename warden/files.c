@@ -30,9 +30,10 @@ static void serve(struct files *files)
 int files_worker(int input, int output, int layers)
 {
   struct files files = { .input = input, .output = output, .layers = layers };
-  /* Modes are given exactly; a reader that is gone is told by errno, so that what was begun can be undone. */
+  /* Modes are given exactly; a reader that is gone and a file that is too large are told by errno, so that what was begun can be undone. */
   umask(0);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   if (!files_open(&files)) {
     dprintf(2, "files: no memory\n");
     return DIE_STATUS;

@@ -139,7 +139,13 @@ class Connection implements Warden {
   constructor(channel: CellChannel) {
     this.#channel = channel
     this.#outbox = new Outbox(channel)
-    this.#link = { outbox: this.#outbox, attach: (party) => this.#attach(party), detach: (party) => this.#detach(party) }
+    this.#link = {
+      outbox: this.#outbox,
+      attach: (party) => this.#attach(party),
+      detach: (party) => this.#detach(party),
+      letGo: () => this.#release(),
+      hold: () => this.#hold(),
+    }
     this.#hold()
     channel.on('data', (chunk: Uint8Array) => this.#read(chunk))
     channel.on('error', (error) => this.fail(new SandboxError('broken', `the channel to the warden failed: ${error.message}`, { cause: error })))

@@ -11,7 +11,7 @@ import { FileWorkerReader } from './file-worker-reader.js'
 import { type FileFailure, parseDone, parseFailure, type WorkerCount } from './file-worker-replies.js'
 import type { WardenProcess } from './run.js'
 
-export type WorkerRun = Pick<WardenProcess, 'output' | 'write' | 'endInput' | 'kill' | 'discardOutput' | 'exited'>
+export type WorkerRun = Pick<WardenProcess, 'output' | 'write' | 'endInput' | 'kill' | 'discardOutput' | 'ref' | 'unref' | 'exited'>
 
 interface Reply {
   readonly name: ReplyName
@@ -109,6 +109,7 @@ export class FileWorkerTalk {
     if (this.#state === 'over') throw brokenWorker('is over')
     if (this.#state === 'busy') throw new SandboxError('conflict', 'the file worker does one thing at a time')
     this.#state = 'busy'
+    this.#run.ref()
     let isOpen = true
     return {
       end: (result) => {
@@ -118,7 +119,7 @@ export class FileWorkerTalk {
           void this.kill()
           throw brokenWorker('went on after the end of its reply')
         }
-        if (this.#state === 'busy') this.#state = 'idle'
+        if (this.#state === 'busy') this.#rest()
         return result
       },
       [Symbol.dispose]: () => {
@@ -126,6 +127,12 @@ export class FileWorkerTalk {
         isOpen = false
       },
     }
+  }
+
+  /** Nobody waits for a worker without work, so this process may end before it. */
+  #rest(): void {
+    this.#state = 'idle'
+    this.#run.unref()
   }
 
   async #collect(wanted: ReplyName): Promise<{ replies: Uint8Array[]; done: WorkerCount; failure?: FileFailure }> {

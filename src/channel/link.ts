@@ -17,4 +17,7 @@ export interface Link {
   /** The party awaits frames: they find their way to it, and the channel keeps the process alive. */
   attach(party: Party): void
   detach(party: Party): void
+  /** Of a party that is attached: whether the process is kept alive for it. Each call undoes the other. */
+  letGo(): void
+  hold(): void
 }

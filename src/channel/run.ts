@@ -33,6 +33,9 @@ export interface WardenProcess {
   kill(): Promise<void>
   /** From now on output is dropped, and iteration ends. */
   discardOutput(): void
+  /** Whether this process stays alive for it: it does, unless `unref` was called last. */
+  ref(): void
+  unref(): void
   /** Settles when the program has ended and its output was read to the end or discarded; rejects when the channel ends before. */
   readonly exited: Promise<WardenExit>
 }
@@ -67,6 +70,7 @@ export class Run implements WardenProcess, Party {
   #state: 'starting' | 'gated' | 'released' | 'running' | 'over' = 'starting'
   #pid = 0
   #exit: WardenExit | undefined
+  #isLetGo = false
 
   constructor({ id, isFed, isGated, hasTerminal, link }: RunOptions) {
     const flow: FlowOptions = { run: id, outbox: link.outbox }
@@ -151,6 +155,18 @@ export class Run implements WardenProcess, Party {
     this.#settleExit()
   }
 
+  ref(): void {
+    if (!this.#isLetGo) return
+    this.#isLetGo = false
+    this.#link.hold()
+  }
+
+  unref(): void {
+    if (this.#isLetGo || this.#state !== 'running') return
+    this.#isLetGo = true
+    this.#link.letGo()
+  }
+
   receive(frame: Frame): void {
     if (frame.name === 'gone') this.#receiveGone()
     else if (this.#state === 'over') throw this.#outOfTurn(frame, 'after the end of the run')
@@ -229,6 +245,7 @@ export class Run implements WardenProcess, Party {
   }
 
   #finish(): void {
+    this.ref()
     this.#state = 'over'
     this.#input.finish()
     this.#link.detach(this)

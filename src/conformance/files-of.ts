@@ -1,5 +1,5 @@
 import type { Entry, FileCalls, ReadOptions, WriteOptions } from '../contract/files.js'
-import { bytesOf, CaseFailure, text } from './check.js'
+import { bytesOf, text } from './check.js'
 import { withSandbox } from './guest.js'
 import type { Subject, SubjectSandbox } from './subject.js'
 import type { SpecInput } from '../contract/spec.js'
@@ -19,7 +19,6 @@ export async function withFiles<T>(subject: Subject, use: (of: FilesOf) => Promi
 
 function filesOf(sandbox: SubjectSandbox): FilesOf {
   const { files } = sandbox
-  if (!files) throw new CaseFailure('must offer files', 'it has none')
   const read = async (path: string | Uint8Array, options: ReadOptions = {}): Promise<Uint8Array> => gather((await files.read(path, options)).bytes)
   return {
     sandbox,
@@ -44,6 +43,10 @@ export async function gather(source: AsyncIterable<Uint8Array>): Promise<Uint8Ar
     at += part.length
   }
   return whole
+}
+
+export async function* namesIn(entries: AsyncIterable<Entry>): AsyncGenerator<Uint8Array, void, undefined> {
+  for await (const { name } of entries) yield bytesOf(name)
 }
 
 // eslint-disable-next-line @typescript-eslint/require-await -- an async generator is the shortest way to an async iterable

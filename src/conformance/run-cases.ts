@@ -26,7 +26,7 @@ export async function runCases(subject: Subject, options: RunCasesOptions = {}):
   const results: CaseResult[] = []
   for (const candidate of options.cases ?? allCases) {
     if (options.filter && !options.filter(candidate)) continue
-    const result = await runCase(subject, candidate, options.caseTimeoutMs ?? 30_000)
+    const result = await runCase(subject, candidate, options.caseTimeoutMs ?? candidate.patienceMs ?? 30_000)
     results.push(result)
     options.onResult?.(result)
   }
@@ -63,13 +63,12 @@ async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
 }
 
 /** What only some depths have. */
-function extrasOf(sandbox: SubjectSandbox): Pick<SubjectSandbox, 'limit' | 'usage' | 'receipt' | 'snapshots' | 'files'> {
+function extrasOf(sandbox: SubjectSandbox): Pick<SubjectSandbox, 'limit' | 'usage' | 'receipt' | 'snapshots' | 'processes'> {
   return {
     ...(sandbox.limit && { limit: sandbox.limit.bind(sandbox) }),
     ...(sandbox.usage && { usage: sandbox.usage.bind(sandbox) }),
     ...(sandbox.receipt && { receipt: sandbox.receipt.bind(sandbox) }),
     ...(sandbox.snapshots && { snapshots: sandbox.snapshots }),
-    ...(sandbox.files && { files: sandbox.files }),
     ...(sandbox.processes && { processes: sandbox.processes }),
   }
 }
@@ -86,6 +85,7 @@ function trackSandboxes(subject: Subject): { readonly subject: Subject; closeAll
       pause: () => sandbox.pause(),
       resume: () => sandbox.resume(),
       exchange: (port, bytes) => sandbox.exchange(port, bytes),
+      files: sandbox.files,
       ...extrasOf(sandbox),
       close: async () => {
         await sandbox.close()

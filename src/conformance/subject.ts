@@ -33,12 +33,12 @@ export interface SubjectSandbox {
   resume(): Promise<void>
   /** Connects to a port of its loopback, sends this and ends that direction; all that comes back. 'not-found' when nothing listens. */
   exchange(port: number, bytes: Uint8Array): Promise<Uint8Array>
+  readonly files: FileCalls
   /** Only an engine has these. */
   limit?(limits: LimitsInput): Promise<void>
   usage?(): Promise<SandboxUsage>
   receipt?(): Promise<Receipt>
   readonly snapshots?: SubjectSnapshots
-  readonly files?: FileCalls
   readonly processes?: SubjectProcesses
   close(): Promise<void>
 }
@@ -173,6 +173,8 @@ export interface Case {
   /** The promise, as a sentence. */
   readonly name: string
   readonly needs?: readonly Need[]
+  /** How long it may take; what all cases may when not given. */
+  readonly patienceMs?: number
   /** A refusal by the cell's walls: it must go red when there are none. */
   readonly denial?: true
   /** Resolves to what was observed; throws when the promise does not hold. */

@@ -15,7 +15,7 @@ export interface LocalSource {
   /** About what `bytes` will yield. */
   readonly totalBytes: number
   readonly skipped: readonly Skipped[]
-  /** The content of a file; a folder as a tar archive. Once. */
+  /** The content of a file; a folder as a tar archive. Once. A piece is good until the next one is asked for. */
   readonly bytes: AsyncIterable<Uint8Array>
 }
 

@@ -61,6 +61,11 @@ export class CellFileWorker implements PooledWorker {
     return this.#started.program.exited
   }
 
+  /** As seen in the cell. */
+  get pid(): number {
+    return this.#started.program.pid
+  }
+
   kill(): Promise<void> {
     this.#killing ??= this.#kill()
     return this.#killing

@@ -26,6 +26,7 @@ import { type FileOptionsSchema, parseFileOptions, type ParsedOptions } from '..
 import { parseGlob } from '../policy/glob.js'
 import { parseWith } from '../policy/refusal.js'
 import { errno } from './errno.js'
+import { runWithDraft } from './file-drafts.js'
 import { below, decode, entryOf } from './file-entry.js'
 import { FileOperation, type FilesHost, type OperationOrder } from './file-operation.js'
 import { readAhead } from './read-ahead.js'
@@ -80,7 +81,8 @@ class SandboxFileCalls implements FileCalls {
     checkContent(content, 'content')
     const asked = await this.#ask({ name: 'files.write', path, options, schema: schemas.writeOptionsSchema })
     const { user: _, ...how } = asked.options
-    return entryOf(await FileOperation.run(asked.order, ({ client }) => client.write(asked.path, content, stated(how))), asked.path, asked.host.users)
+    const entry = await runWithDraft(asked.order, asked.path, ({ client }) => client.write(asked.path, content, stated(how)))
+    return entryOf(entry, asked.path, asked.host.users)
   }
 
   async *list(path: FilePath, options: ListOptions = {}): AsyncGenerator<Entry, void, undefined> {
@@ -172,7 +174,7 @@ class SandboxFileCalls implements FileCalls {
     const asked = await this.#ask({ ...call, schema: schemas.copyOptionsSchema })
     const to = asked.resolve(call.to, 'to')
     const how = { exclusive: asked.options.exclusive ?? false }
-    const entry = await FileOperation.run(asked.order, ({ client }) =>
+    const entry = await runWithDraft(asked.order, to, ({ client }) =>
       call.name === 'files.move' ? client.move(asked.path, to, how) : client.copy(asked.path, to, how),
     )
     return entryOf(entry, to, asked.host.users)

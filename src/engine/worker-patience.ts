@@ -8,6 +8,9 @@ const silentMs = 20_000
 /** Where nothing counts what it does, a long copy looks the same as one that stands still. */
 const uncountedSilentMs = 120_000
 
+/** An answer within this time is no silence. */
+const promptMs = 100
+
 export interface PatienceOptions {
   readonly program: WardenProcess
   readonly run: CellRun
@@ -55,6 +58,14 @@ export class WorkerPatience implements Omit<WardenProcess, 'pid' | 'signal' | 'r
     this.#options.program.discardOutput()
   }
 
+  ref(): void {
+    this.#options.program.ref()
+  }
+
+  unref(): void {
+    this.#options.program.unref()
+  }
+
   write(bytes: Uint8Array): Promise<void> {
     return this.#waiting(this.#options.program.write(bytes))
   }
@@ -84,12 +95,17 @@ export class WorkerPatience implements Omit<WardenProcess, 'pid' | 'signal' | 'r
     }
   }
 
+  /** Most answers come at once, and there are thousands in a second: what the worker has done so far is asked only when one does not. */
   #watch(): void {
     if (this.#isOff || this.#isSilent || this.#deadline) return
+    this.#deadline = new Deadline(promptMs, () => this.#wait(), this.#options.clock)
+  }
+
+  #wait(): void {
     const worked = this.#options.run.usage().cpuMs
     this.#worked = worked ?? 0
     const patienceMs = this.#options.silentMs ?? (worked === undefined ? uncountedSilentMs : silentMs)
-    this.#deadline = new Deadline(patienceMs, () => this.#judge(), this.#options.clock)
+    this.#deadline = new Deadline(patienceMs - promptMs, () => this.#judge(), this.#options.clock)
   }
 
   #judge(): void {

@@ -10,7 +10,8 @@ import { HostFolder } from './host-folder-handle.js'
 import { localError } from './host-folder-error.js'
 import { blockBytes, encodeHeader, paddingOf } from './tar-header.js'
 
-const pieceBytes = 64 * 1024
+/** As much as goes on its way at once. */
+const pieceBytes = 256 * 1024
 const setIdBits = 0o7000
 const mostDepth = 512
 
@@ -33,8 +34,9 @@ async function* readWhole(path: string): AsyncGenerator<Uint8Array, void, undefi
   try {
     handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
     if (!(await handle.stat()).isFile()) throw new SandboxError('conflict', `upload: ${printable(path)} was changed while it was read`)
+    const room = Buffer.allocUnsafeSlow(pieceBytes)
     for (;;) {
-      const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(pieceBytes), 0, pieceBytes)
+      const { bytesRead, buffer } = await handle.read(room, 0, pieceBytes)
       if (bytesRead === 0) return
       yield buffer.subarray(0, bytesRead)
     }
@@ -96,9 +98,10 @@ async function* walk(folder: HostFolder, place: { readonly below: Buffer; readon
 
 async function* archiveOf(path: string, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array, void, undefined> {
   try {
+    const room = Buffer.allocUnsafeSlow(pieceBytes)
     for await (const found of walkFrom(path)) {
       signal?.throwIfAborted()
-      if (reasonToSkip(found.status) === undefined) yield* entryOf(found)
+      if (reasonToSkip(found.status) === undefined) yield* entryOf(found, room)
     }
     yield Buffer.alloc(2 * blockBytes)
   } catch (error) {
@@ -106,16 +109,18 @@ async function* archiveOf(path: string, signal: AbortSignal | undefined): AsyncG
   }
 }
 
-async function* entryOf(found: Found): AsyncGenerator<Uint8Array, void, undefined> {
+async function* entryOf(found: Found, room: Buffer): AsyncGenerator<Uint8Array, void, undefined> {
   const { folder, name, below, status } = found
   const common = { name: below, target: Buffer.alloc(0), mode: status.mode & 0o7777 & ~setIdBits, size: 0, modifiedAtMs: Math.trunc(status.mtimeMs) }
   if (status.isSymbolicLink()) yield encodeHeader({ ...common, type: 'link', target: await folder.readLink(name) })
   // A folder that its owner may not write could not be filled.
   else if (status.isDirectory()) yield encodeHeader({ ...common, type: 'folder', name: Buffer.concat([below, Buffer.from('/')]), mode: common.mode | 0o700 })
-  else yield* fileOf(found, common)
+  else yield* fileOf(found, common, room)
 }
 
-async function* fileOf({ folder, name, below }: Found, common: Omit<Parameters<typeof encodeHeader>[0], 'type'>): AsyncGenerator<Uint8Array, void, undefined> {
+type Common = Omit<Parameters<typeof encodeHeader>[0], 'type'>
+
+async function* fileOf({ folder, name, below }: Found, common: Common, room: Buffer): AsyncGenerator<Uint8Array, void, undefined> {
   const handle = await folder.openFile(name)
   try {
     const status = await handle.stat()
@@ -123,7 +128,7 @@ async function* fileOf({ folder, name, below }: Found, common: Omit<Parameters<t
     yield encodeHeader({ ...common, type: 'file', size: status.size })
     // What is written behind its end meanwhile stays here: the header has told its size.
     for (let rest = status.size; rest > 0; ) {
-      const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(Math.min(pieceBytes, rest)), 0)
+      const { bytesRead, buffer } = await handle.read(room, 0, Math.min(room.length, rest))
       if (bytesRead === 0) throw changed(below)
       rest -= bytesRead
       yield buffer.subarray(0, bytesRead)

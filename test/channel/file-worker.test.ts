@@ -37,6 +37,8 @@ function scripted(...replies: readonly Uint8Array[]): Scripted {
       return Promise.resolve()
     },
     discardOutput: () => undefined,
+    ref: () => undefined,
+    unref: () => undefined,
     exited: new Promise(() => undefined),
   }
   return { worker: new FileWorker(run), isKilled: () => isKilled, sent }

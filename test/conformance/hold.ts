@@ -15,7 +15,7 @@ export function hold(driver: DriverName, depth: 'driver' | 'engine'): void {
     afterAll(() => world[Symbol.asyncDispose]())
 
     for (const candidate of allCases) {
-      test(`${candidate.id}: ${candidate.name}`, { timeout: 40_000 }, async ({ skip }) => {
+      test(`${candidate.id}: ${candidate.name}`, { timeout: (candidate.patienceMs ?? 30_000) + 10_000 }, async ({ skip }) => {
         const [result] = await runCases(subject, { cases: [candidate] })
         if (result?.verdict === 'skipped') skip(result.reason)
         expect(result, result?.observed).toMatchObject({ id: candidate.id, verdict: 'passed' })

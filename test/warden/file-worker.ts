@@ -52,6 +52,8 @@ function runOf(child: ChildProcess): WorkerRun {
       await exited
     },
     discardOutput: () => void child.stdout?.destroy(),
+    ref: () => child.ref(),
+    unref: () => child.unref(),
     exited: exited as unknown as WorkerRun['exited'],
   }
 }

@@ -38,6 +38,8 @@ function lyingProcess(process: WardenProcess, lie: WardenLie): WardenProcess {
     resize: (size) => process.resize(size),
     kill: () => lie.kill?.(process) ?? process.kill(),
     discardOutput: () => process.discardOutput(),
+    ref: () => process.ref(),
+    unref: () => process.unref(),
     exited: process.exited.then((exit) => lie.exit?.(exit) ?? exit),
   }
 }

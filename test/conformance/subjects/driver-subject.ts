@@ -12,6 +12,7 @@ import { startRequest } from '../../../src/engine/start-request.js'
 import { nothingUsed, usageOf } from '../../../src/engine/usage.js'
 import { planRun } from '../../../src/policy/run.js'
 import { parseSpec } from '../../../src/policy/spec.js'
+import { filesOfCell } from './cell-files.js'
 import { collect } from './collect.js'
 
 export interface DriverSubjectOptions {
@@ -84,6 +85,7 @@ function createSandbox(open: OpenSandbox): SubjectSandbox {
       await Promise.all([sending, connection.closed])
       return new Uint8Array(Buffer.concat(pieces))
     },
+    files: filesOfCell(open),
     close: async () => {
       open.warden.close()
       await open.cell.close()

@@ -2,16 +2,21 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { HostView, Subject, SubjectProcess, SubjectStartOptions } from '../../../src/conformance/index.js'
+import { connectWarden } from '../../../src/channel/index.js'
+import type { HostView, Subject, SubjectProcess, SubjectSandbox, SubjectStartOptions } from '../../../src/conformance/index.js'
 import type { Probe } from '../../../src/contract/driver.js'
+import type { FileCalls } from '../../../src/contract/files.js'
 import type { Command, Ending, OutputEvent } from '../../../src/contract/run.js'
 import { nothingUsed } from '../../../src/engine/usage.js'
+import { parseSpec } from '../../../src/policy/spec.js'
+import { plainProbe, PlainDriver } from '../../engine/plain-driver.js'
+import { filesOfCell } from './cell-files.js'
 import { collect } from './collect.js'
 import { exchange } from './exchange.js'
 
 /** Plain children of this process, behind a probe that claims every wall there is. */
 export function createUnwalledSubject(host: HostView): Subject {
-  return { name: 'no walls', depth: 'driver', probe: boast, host, open: () => Promise.resolve(createSandbox()) }
+  return { name: 'no walls', depth: 'driver', probe: boast, host, open: createSandbox }
 }
 
 const claimed = { enforced: true, by: 'nothing at all' } as const
@@ -47,8 +52,9 @@ const boast: Probe = {
   facts: {},
 }
 
-function createSandbox(): Awaited<ReturnType<Subject['open']>> {
+async function createSandbox(): Promise<SubjectSandbox> {
   const folder = mkdtempSync(join(tmpdir(), 'gbx-unwalled-'))
+  const { files, closeFiles } = await openFiles(folder)
   const children = new Set<ChildProcess>()
   const begin = (command: Command, options: SubjectStartOptions): SubjectProcess => {
     const argv = typeof command === 'string' ? ['/bin/sh', '-c', command] : command
@@ -62,10 +68,27 @@ function createSandbox(): Awaited<ReturnType<Subject['open']>> {
     pause: () => Promise.resolve(),
     resume: () => Promise.resolve(),
     exchange,
-    close: () => {
+    files,
+    close: async () => {
+      await closeFiles()
       for (const child of children) child.kill('SIGKILL')
       rmSync(folder, { recursive: true, force: true })
-      return Promise.resolve()
+    },
+  }
+}
+
+/** Real workers of a real warden, which stand in the open. */
+async function openFiles(workdir: string): Promise<{ readonly files: FileCalls; closeFiles(): Promise<void> }> {
+  const spec = parseSpec({})
+  const root = { name: 'host', binds: [], symlinks: [], shell: '/bin/sh', env: {} }
+  const order = { id: 'unwalled', root, limits: spec.limits, rootMode: spec.root, mounts: [], commands: undefined }
+  const cell = await new PlainDriver().open(order, new AbortController().signal)
+  const warden = await connectWarden(cell.channel)
+  return {
+    files: filesOfCell({ cell, warden, spec, root, probe: plainProbe, workdir }),
+    closeFiles: async () => {
+      warden.close()
+      await cell.close()
     },
   }
 }
