@@ -124,6 +124,8 @@ export const receiptSchema = z.strictObject({
   sandbox: z.strictObject({ id: z.string(), name: z.string().optional(), agent: z.string().optional() }),
   issuedAt: timeSchema,
   createdAt: timeSchema,
+  /** When it was issued. `paused`: its programs were there and stood still. Not given: it is of a version that could not pause. */
+  state: z.enum(['running', 'paused']).optional(),
   glovebox: z.string(),
   host: z.strictObject({ kernel: z.string(), arch: z.string() }),
   driver: z.strictObject({ name: z.string(), tier: z.enum(tiers), facts: z.record(z.string(), z.string()) }),

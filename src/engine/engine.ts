@@ -14,12 +14,12 @@ import { type PlannedSandbox, planSandbox } from '../policy/apply.js'
 import { matchesFilter, parseFilter, parseId } from '../policy/spec.js'
 import { ChangesFacet } from './changes-facet.js'
 import { Creation } from './creation.js'
-import { Deadline } from './deadline.js'
 import { FilesFacet } from './files-facet.js'
 import { Filters, type FilterSource } from './filters.js'
 import { LifeFacet } from './life-facet.js'
 import { LiveSandbox, type SandboxMaking } from './live-sandbox.js'
-import { makeCell, type Makers, prepareCell, type Tools } from './making.js'
+import { makeCellInTime, type Makers, type Order, prepareCell, type Tools } from './making.js'
+import { type Remade, remakeCell } from './remaking.js'
 import { PortsFacet } from './ports-facet.js'
 import { Probes } from './probes.js'
 import { ProcessesFacet } from './processes-facet.js'
@@ -174,7 +174,7 @@ export class Engine implements Platform {
     const id = this.#newId()
     const preparation = await prepareCell({ id, planned, signal }, this.#tools)
     signal.throwIfAborted()
-    const made = await this.#withPatience(creation, makeCell(preparation, this.#tools, signal))
+    const made = await makeCellInTime(preparation, this.#tools, { signal, answerMs: this.#bounds.answerMs })
     const { spec, choice, cell } = preparation
     const { clamped, policy, origins } = planned
     const now = Date.now()
@@ -190,13 +190,14 @@ export class Engine implements Platform {
         unenforced: choice.unenforced,
         clamped,
       },
-      ...made,
-      root: cell.root,
+      home: { ...made, root: cell.root },
       policy,
       origins,
       bounds: this.#bounds,
       machine: this.#options.machine,
       listen: this.#options.listen,
+      remake: (planned, within) => this.#remake({ id, planned, signal: within }),
+      keepAside: (layered, options) => this.snapshots.keepAside(layered, options),
       onGone: (why) => this.#forget(id, why),
     })
     if (creation.origin) await this.#restore(sandbox, creation.origin, signal)
@@ -220,14 +221,8 @@ export class Engine implements Platform {
     }
   }
 
-  async #withPatience<T>(creation: Creation, opening: Promise<T>): Promise<T> {
-    const { answerMs } = this.#bounds
-    const patience = new Deadline(answerMs, () => creation.abort(new SandboxError('broken', `a cell did not open within ${answerMs} ms`)))
-    try {
-      return await opening
-    } finally {
-      patience.cancel()
-    }
+  #remake(order: Order): Promise<Remade> {
+    return remakeCell(order, this.#tools, this.#bounds.answerMs)
   }
 
   async #find(id: string): Promise<LiveSandbox> {

@@ -25,6 +25,8 @@ export class Ledger {
   #count = 0
   #dropped = 0
   #finished: Usage = nothingUsed
+  /** What the cells that are gone had counted. */
+  #past: CellUsage | undefined
 
   begin(facts: RunFacts): LedgerEntry {
     this.#count += 1
@@ -56,7 +58,14 @@ export class Ledger {
     return this.#latest.map(({ ending, soFar: _, ...facts }) => ({ ...facts, ...(ending && { outcome: { ...ending.outcome }, usage: ending.usage }) }))
   }
 
-  usage(cell: CellUsage): SandboxUsage {
+  /** The cell is gone; another may follow. */
+  leave(cell: CellUsage): void {
+    this.#past = { ...together(this.#past, cell), memoryBytes: 0, processes: 0 }
+  }
+
+  /** Without a cell, what there was. */
+  usage(now?: CellUsage): SandboxUsage {
+    const cell = now ? together(this.#past, now) : (this.#past ?? nothingCounted)
     const total = [...this.#open].reduce((sum, entry) => sumOf(sum, { ...nothingUsed, ...entry.soFar() }), this.#finished)
     const { memory, processes } = hitsOf(cell)
     return {
@@ -72,6 +81,31 @@ export class Ledger {
       runs: this.#count - this.#dropped,
       hits: { memory: memory ?? total.hits.memory, processes: processes ?? total.hits.processes },
     }
+  }
+}
+
+const nothingCounted: CellUsage = {
+  cpuMs: undefined,
+  memoryPeakBytes: undefined,
+  processesPeak: undefined,
+  memoryBytes: undefined,
+  processes: undefined,
+  hits: { memory: undefined, processes: undefined },
+}
+
+/** Of one cell after another. */
+function together(past: CellUsage | undefined, now: CellUsage): CellUsage {
+  if (past === undefined) return now
+  const known = (values: readonly (number | undefined)[]): number[] => values.filter((value) => value !== undefined)
+  const sum = (...values: (number | undefined)[]): number | undefined =>
+    known(values).length === 0 ? undefined : known(values).reduce((one, two) => one + two)
+  const most = (...values: (number | undefined)[]): number | undefined => (known(values).length === 0 ? undefined : Math.max(...known(values)))
+  return {
+    ...now,
+    cpuMs: sum(past.cpuMs, now.cpuMs),
+    memoryPeakBytes: most(past.memoryPeakBytes, now.memoryPeakBytes),
+    processesPeak: most(past.processesPeak, now.processesPeak),
+    hits: { memory: sum(past.hits.memory, now.hits.memory), processes: sum(past.hits.processes, now.hits.processes) },
   }
 }
 

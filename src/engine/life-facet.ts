@@ -1,5 +1,4 @@
 import { checkCallOptions } from '../contract/call-options.js'
-import { SandboxError } from '../contract/errors.js'
 import { keepsMemorySchema, type PauseOptions, type PlatformLife, type SandboxEvent } from '../contract/lifetimes.js'
 import type { CallOptions, SandboxInfo } from '../contract/platform.js'
 import { parseWith } from '../policy/refusal.js'
@@ -20,8 +19,7 @@ export class LifeFacet implements PlatformLife {
     signal?.throwIfAborted()
     const keepsMemory = parseWith(keepsMemorySchema, memory, 'memory')
     const sandbox = await this.#find(id)
-    if (!keepsMemory) throw new SandboxError('unsupported', 'memory: a sandbox cannot be paused without its memory here')
-    await sandbox.asked(() => sandbox.life.pause())
+    await sandbox.asked(() => sandbox.life.pause({ keeps: keepsMemory ? 'memory' : 'files' }))
     return sandbox.info
   }
 

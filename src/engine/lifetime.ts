@@ -2,9 +2,8 @@
  * How long a sandbox lives, and whether it runs or stands still.
  *
  * Its lifetime is counted while it runs. Paused, it keeps what is left of it, and another time begins to count: nothing stays paused for ever. One
- * act follows another: a pause that is asked for while a resume is under way waits for it.
+ * act follows another: a pause that is asked for while a resume is under way waits for it. No act waits for the sandbox's end, which waits for all acts.
  */
-import type { Cell } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { SandboxInfo } from '../contract/platform.js'
 import type { Policy } from '../contract/policy.js'
@@ -15,11 +14,24 @@ import { SandboxEvents } from './events.js'
 import { Activity, IdleWatch } from './idle.js'
 import { LifetimeClock } from './lifetime-clock.js'
 
+/** One way to stand still. */
+export interface Standstill {
+  /** Throws when it did not come about; then it goes on. */
+  stop(): Promise<void>
+  /** Throws when it did not come about; then it stands still. */
+  goOn(): Promise<void>
+}
+
 export interface LifetimeOrder {
   readonly info: SandboxInfo
   readonly policy: Policy
-  readonly cell: Pick<Cell, 'pause' | 'resume' | 'worked'>
-  /** Why it cannot stand still; undefined when it can. */
+  /** Its programs are stopped, and go on where they were. */
+  readonly memory: Standstill
+  /** Its programs end; only files are kept. */
+  readonly files: Standstill
+  /** Processor time that its programs have used so far; undefined when nobody can tell. */
+  readonly worked: () => number | undefined
+  /** Why programs cannot be stopped; undefined when they can. */
   readonly cannotPause: string | undefined
   readonly maxPausedMs: number
   /** Settles when nothing is half started. */
@@ -40,6 +52,8 @@ export class Lifetime {
   #expiresAt: string
   /** What is left of its lifetime while it is paused; undefined while it runs. */
   #leftMs: number | undefined
+  /** The way in which it stands still while it is paused. */
+  #still: 'memory' | 'files' = 'memory'
   /** From the moment that it is to stand still: what begins now would be caught half-way. */
   #isStill = false
   #isUsedUp = false
@@ -65,8 +79,13 @@ export class Lifetime {
     if (this.#isStill) throw new SandboxError('conflict', `sandbox ${this.#order.info.id} is paused; resume it first`)
   }
 
-  pause(reason = 'its owner paused it'): Promise<void> {
-    return this.#next(() => this.#stop(reason))
+  /** Settles when nothing that was asked for so far is under way. */
+  get acts(): Promise<unknown> {
+    return this.#acting
+  }
+
+  pause({ reason = 'its owner paused it', keeps }: { readonly reason?: string; readonly keeps: 'memory' | 'files' }): Promise<void> {
+    return this.#next(() => this.#stop(reason, keeps))
   }
 
   resume(reason = 'its owner resumed it'): Promise<void> {
@@ -120,31 +139,46 @@ export class Lifetime {
     return acting
   }
 
-  async #stop(reason: string): Promise<void> {
-    const { cell, cannotPause, maxPausedMs, settled } = this.#order
-    if (this.#isOver || this.#leftMs !== undefined) return
-    if (cannotPause !== undefined) throw new SandboxError('unsupported', `programs cannot be paused here: ${cannotPause}`, { hint: 'glovebox doctor' })
+  async #stop(reason: string, keeps: 'memory' | 'files'): Promise<void> {
+    const { cannotPause, maxPausedMs, settled } = this.#order
+    if (this.#isOver) return
+    if (this.#leftMs !== undefined) {
+      this.#refuseOther(keeps)
+      return
+    }
+    if (keeps === 'memory' && cannotPause !== undefined) {
+      throw new SandboxError('unsupported', `programs cannot be paused here: ${cannotPause}`, { hint: 'pause({ memory: false }) keeps the files' })
+    }
     this.#isStill = true
     this.#idle?.hold()
     try {
       await settled()
+      // What takes files away goes by the time of the machine.
+      if (keeps === 'memory') this.clock.stop()
+      await this.#order[keeps].stop()
       this.clock.stop()
-      await cell.pause()
     } catch (error) {
       this.#move()
       throw error
     }
     if (this.#hasEnded()) return
+    this.#still = keeps
     this.#leftMs = this.#isUsedUp ? 0 : Math.max(1, this.#deadline.restMs)
     this.#count(maxPausedMs, () => this.#end(`it was paused for ${durationInUnits(maxPausedMs, Math.round)}`))
     this.events.tell({ type: 'paused', reason })
+  }
+
+  /** Whoever wants its memory back is not to believe that it was given back. */
+  #refuseOther(keeps: 'memory' | 'files'): void {
+    if (keeps === 'memory' || this.#still === 'files') return
+    throw new SandboxError('conflict', `sandbox ${this.#order.info.id} is paused with its memory; resume it first`)
   }
 
   async #goOn(reason: string): Promise<void> {
     if (this.#isOver || this.#leftMs === undefined) return
     // One that was paused because its lifetime was over begins another, as far as its policies allow.
     const lifetimeMs = this.#leftMs > 0 ? this.#leftMs : this.#held(this.#order.info.spec.lifetimeMs)
-    await this.#order.cell.resume()
+    await this.#order[this.#still].goOn()
     if (this.#hasEnded()) return
     this.#leftMs = undefined
     this.#move()
@@ -164,9 +198,9 @@ export class Lifetime {
   }
 
   #watchIdleness(idleMs: number): IdleWatch {
-    const { cell } = this.#order
+    const { worked } = this.#order
     const onIdle = (): void => this.#expire(`it was idle for ${durationInUnits(idleMs, Math.round)}`)
-    return new IdleWatch({ idleMs, activity: this.activity, worked: () => cell.worked(), onIdle })
+    return new IdleWatch({ idleMs, activity: this.activity, worked, onIdle })
   }
 
   #expire(reason: string): void {
@@ -177,7 +211,10 @@ export class Lifetime {
     }
     this.events.tell({ type: 'expired', reason })
     // What cannot stand still when it should is closed: it does not go on.
-    this.pause(reason).catch((error: unknown) => this.#order.end(this.#expired(`${reason}, and it could not be paused: ${(error as Error).message}`)))
+    const keeps = this.#order.cannotPause === undefined ? 'memory' : 'files'
+    this.pause({ reason, keeps }).catch((error: unknown) =>
+      this.#order.end(this.#expired(`${reason}, and it could not be paused: ${(error as Error).message}`)),
+    )
   }
 
   #end(reason: string): void {

@@ -1,46 +1,43 @@
-import type { GuestUser, Probe, TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
+import type { Cell } from '../contract/driver.js'
 import type { PlatformProcess, SandboxInfo, SandboxUsage } from '../contract/platform.js'
+import type { PlatformBounds } from '../contract/platform-settings.js'
 import type { Origins, Policy } from '../contract/policy.js'
 import type { UnsignedReceipt } from '../contract/receipt.js'
-import type { UserName } from '../contract/spec.js'
-import { checkLimits, checkRun } from '../policy/apply.js'
-import { lackingLimits, userRefusal } from '../policy/choose.js'
+import { checkLimits, checkRun, type PlannedSandbox } from '../policy/apply.js'
+import { lackingLimits } from '../policy/choose.js'
 import { planRun } from '../policy/run.js'
 import { changeLimits } from '../policy/spec.js'
 import { buildReceipt, type ReceiptFacts } from '../receipt/index.js'
-import { Deadline } from './deadline.js'
-import { eventsOf } from './events-of-run.js'
+import { CellHold } from './cell-hold.js'
 import type { FilesHost } from './file-operation.js'
-import { createFilesHost } from './files-host.js'
-import type { Inspector } from './inspector.js'
 import { Ledger } from './ledger.js'
-import { Leftovers } from './leftovers.js'
 import { Lifetime } from './lifetime.js'
-import { brokenCell, type OpenCell } from './open-cell.js'
+import type { MadeHome } from './live-cell.js'
+import { brokenCell } from './open-cell.js'
 import { ProcessTable } from './process-table.js'
 import { readProcesses } from './process-table-usage.js'
 import { isListening } from './ports-listening.js'
 import { type PortsOrder, SandboxPorts } from './ports.js'
 import { startProgram } from './program-starter.js'
+import type { Remade } from './remaking.js'
 import { unseenPrograms } from './unseen-programs.js'
 import type { LayeredSandbox } from './snapshots-access.js'
-import { layerAccess } from './snapshots-worker.js'
+import type { KeepAside } from './snapshots-facet.js'
 
 export interface SandboxMaking {
   readonly info: SandboxInfo
-  readonly probe: Probe
-  readonly root: TemplateRoot
-  readonly open: OpenCell
-  /** Undefined where nobody looks. */
-  readonly inspector: Inspector | undefined
+  readonly home: MadeHome
   /** All that holds its limits, runs and mounts. */
   readonly policy: Policy
   /** Who stated what when it was created. */
   readonly origins: Origins
-  readonly bounds: { readonly maxRuns: number; readonly answerMs: number; readonly maxPausedMs: number }
+  readonly bounds: Pick<PlatformBounds, 'maxRuns' | 'answerMs' | 'maxPausedMs'>
   readonly machine: ReceiptFacts['machine'] & { readonly processors: number }
   readonly listen: PortsOrder['listen']
+  /** Another cell of the same kind, for when it has none. */
+  remake(planned: PlannedSandbox, signal: AbortSignal): Promise<Remade>
+  readonly keepAside: KeepAside
   /** Called once, when nothing of the sandbox is left. */
   onGone(why: SandboxError): void
 }
@@ -52,9 +49,8 @@ export class LiveSandbox {
   readonly life: Lifetime
   /** What of it can be reached from its host. */
   readonly ports: SandboxPorts
-  readonly files: FilesHost
+  readonly #hold: CellHold
   readonly #ledger = new Ledger()
-  readonly #leftovers = new Leftovers()
   readonly processes = new ProcessTable({ rows: () => readProcesses(this.files), activity: () => this.life.activity })
   #info: SandboxInfo
   #origins: Origins
@@ -70,40 +66,31 @@ export class LiveSandbox {
     this.#making = making
     this.#info = making.info
     this.#origins = making.origins
-    const { info, policy, open, probe, bounds } = making
-    const { pause } = probe.features
-    this.life = new Lifetime({
-      info,
-      policy,
-      cell: open.cell,
-      cannotPause: pause.available ? undefined : pause.why,
-      maxPausedMs: bounds.maxPausedMs,
-      settled: () => Promise.allSettled(this.#starting),
-      end: (why) => this.#expire(why),
-    })
+    const { info, home, listen } = making
+    this.life = this.#createLife()
+    this.#hold = this.#createHold(home)
     this.ports = new SandboxPorts({
       id: info.id,
-      listen: making.listen,
-      connect: (port) => open.warden.connect(port),
-      listens: (port) => isListening({ files: this.files, warden: open.warden }, port),
+      listen,
+      connect: async (port) => this.#hold.here.made.open.warden.connect(port),
+      listens: async (port) => isListening({ files: this.files, warden: this.#hold.here.made.open.warden }, port),
       checkOpen: () => this.#checkOpen(),
       onTraffic: () => this.life.activity.touch(),
     })
-    const inside = { surroundings: () => this.#surroundings(), findUser: (name: UserName) => this.#findUser(name) }
-    this.files = createFilesHost({ cell: open.cell, activity: this.life.activity, info: () => this.info, ...inside })
-    void making.open.warden.ended.then((error) => this.failure(error ?? new Error('the channel was closed')))
+  }
+
+  /** Throws SandboxError('conflict') while it has no cell. */
+  get files(): FilesHost {
+    return this.#hold.here.files
   }
 
   get info(): SandboxInfo {
     return { ...this.#info, ...this.life.info }
   }
 
-  /** As snapshots see it. */
+  /** As snapshots see it. Throws SandboxError('conflict') while it has no cell. */
   get layered(): LayeredSandbox {
-    const { info } = this
-    const { open, policy } = this.#making
-    const planned = { spec: info.spec, clamped: info.clamped, origins: this.#origins, policy }
-    return { info, planned, cell: open.cell, access: (signal) => layerAccess(this.files, signal) }
+    return this.#hold.layered
   }
 
   /** Why nothing can be started in it any more; undefined while it runs. */
@@ -131,13 +118,14 @@ export class LiveSandbox {
       spec.limits.stated.filter((name) => this.#origins[`limits.${name}`] === 'spec'),
     )
     checkRun(plan, this.#making.policy)
-    const user = this.#findUser(plan.user)
+    const cell = this.#hold.here
+    const user = cell.findUser(plan.user)
     if (this.#openRuns >= this.#making.bounds.maxRuns) {
       throw new SandboxError('busy', `sandbox ${this.info.id} has ${this.#openRuns} programs running; no more are allowed at once`)
     }
     this.#openRuns += 1
     const finished = this.life.activity.hold()
-    const starting = this.processes.start(plan, () => startProgram({ plan, user, signal }, this.#surroundings()))
+    const starting = this.processes.start(plan, async () => cell.track(await startProgram({ plan, user, signal }, cell.surroundings)))
     this.#starting.add(starting)
     try {
       const program = await starting
@@ -161,13 +149,15 @@ export class LiveSandbox {
   }
 
   async usage(): Promise<SandboxUsage> {
-    return this.#ledger.usage(await this.asked(() => this.#making.open.cell.usage()))
+    const cell = this.#hold.current?.made.open.cell
+    return this.#ledger.usage(cell && (await this.asked(() => cell.usage())))
   }
 
-  /** What holds, looked at now. */
+  /** What holds, looked at now. Throws SandboxError('conflict') while there is nothing to look at. */
   async receipt(): Promise<UnsignedReceipt> {
-    const { inspector, machine, probe, policy } = this.#making
+    const { machine, policy } = this.#making
     return this.asked(async () => {
+      const { inspector, probe } = this.#hold.here.made
       const cell = (await inspector?.inspectCell()) ?? { expectations: [], postures: [] }
       const found = (await inspector?.inspectEverything()) ?? { inspected: { processes: 0, threads: 0, complete: false }, living: [] }
       const usage = await this.usage()
@@ -183,31 +173,56 @@ export class LiveSandbox {
     finished()
   }
 
-  #surroundings(): Parameters<typeof startProgram>[1] {
-    const { open, root, probe, inspector, machine } = this.#making
-    return {
-      open,
-      root,
-      probe,
-      inspector,
+  #createLife(): Lifetime {
+    const { info, policy, bounds, home } = this.#making
+    const { pause } = home.probe.features
+    const cell = (): Cell => this.#hold.here.made.open.cell
+    return new Lifetime({
+      info,
+      policy,
+      memory: { stop: () => cell().pause(), goOn: () => cell().resume() },
+      files: { stop: () => this.#hold.putAway(), goOn: () => this.#hold.bringBack() },
+      // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- asked for the first time when there is no hold yet
+      worked: () => (this.#hold ? this.#hold.current?.made : home)?.open.cell.worked(),
+      cannotPause: pause.available ? undefined : pause.why,
+      maxPausedMs: bounds.maxPausedMs,
+      // A start that fails with its cell waits for the sandbox's end, which waits for whoever pauses it.
+      settled: () => this.#hold.unlessOver(Promise.allSettled(this.#starting)),
+      end: (why) => this.#expire(why),
+    })
+  }
+
+  #createHold(first: MadeHome): CellHold {
+    const { bounds, machine, keepAside } = this.#making
+    return new CellHold({
+      first,
+      life: this.life,
       ledger: this.#ledger,
-      leftovers: this.#leftovers,
-      answerMs: this.#making.bounds.answerMs,
+      bounds,
       processors: machine.processors,
-      limits: () => this.info.spec.limits,
+      info: () => this.info,
       checkOpen: () => this.#checkOpen(),
-      clock: this.life.clock,
-      checkMoving: () => this.life.checkMoving(),
-      onEnded: (ended) => eventsOf(ended).forEach((event) => this.life.events.tell(event)),
-      condemn: (error) => this.#condemn(error),
       failure: (cause) => this.failure(cause),
-      watchAnswer: (act) => this.#watchAnswer(act),
-    }
+      condemn: (error) => this.#condemn(error),
+      planned: () => ({ spec: this.#info.spec, clamped: this.#info.clamped, origins: this.#origins, policy: this.#making.policy }),
+      remake: (signal) => this.#remake(signal),
+      keepAside,
+    })
+  }
+
+  /** By the same driver, with the limits that hold now. */
+  async #remake(signal: AbortSignal): Promise<MadeHome> {
+    const { spec, clamped, driver } = this.#info
+    const planned = { spec: { ...spec, driver }, clamped, origins: this.#origins, policy: this.#making.policy }
+    const { home, limits, unenforced } = await this.#making.remake(planned, signal)
+    this.#info = { ...this.#info, spec: { ...spec, limits }, unenforced }
+    return home
   }
 
   async #change(change: unknown): Promise<SandboxInfo> {
     await this.#checkOpen()
-    const { open, probe, inspector, policy } = this.#making
+    const { policy } = this.#making
+    const { open, probe, inspector } = this.#hold.here.made
     const { spec } = this.#info
     const asked = changeLimits(spec.limits, change)
     if (asked.changed.length === 0) return this.info
@@ -245,27 +260,14 @@ export class LiveSandbox {
     return this.#over
   }
 
-  /** A warden that does not answer obeys no more: the whole cell ends, which needs no answer. */
-  #watchAnswer(act: string): Deadline {
-    const { answerMs } = this.#making.bounds
-    return new Deadline(answerMs, () => void this.failure(new Error(`the warden did not ${act} within ${answerMs} ms`)), this.life.clock)
-  }
-
-  #findUser(name: UserName): GuestUser {
-    const user = this.#making.open.cell.users.find((each) => each.name === name)
-    if (user) return user
-    const told = this.#making.probe.users[name]
-    throw new SandboxError('unsupported', userRefusal(name, told.available ? 'this cell has no such user' : told.why), { hint: 'glovebox doctor' })
-  }
-
   #expire(why: SandboxError): void {
     if (this.#over) return
     this.#over = Promise.resolve(why)
     this.#shut().catch(() => undefined)
   }
 
-  async #breakDown(why: (cell: OpenCell['cell']) => SandboxError): Promise<SandboxError> {
-    const { cell } = this.#making.open
+  async #breakDown(why: (cell: Cell | undefined) => SandboxError): Promise<SandboxError> {
+    const cell = this.#hold.current?.made.open.cell
     // A cell that does not close keeps its place, so that close() is told and can try again.
     await Promise.resolve()
       .then(() => this.#shut())
@@ -282,14 +284,11 @@ export class LiveSandbox {
   }
 
   async #clear(): Promise<void> {
-    const { open } = this.#making
     this.life.finish()
+    this.#hold.callOff(new SandboxError('closed', `sandbox ${this.info.id} is over`))
     // A warden that answers no more does not keep listeners open: its own end ends what they wait for.
     const unreachable = this.ports.close()
-    this.#leftovers.end()
-    this.files.workers.close()
-    open.warden.close()
-    await Promise.all([open.cell.close(), unreachable])
+    await Promise.all([this.#hold.close(() => this.life.acts), unreachable])
     void this.#over?.then((why) => {
       this.life.events.tell({ type: 'closed', reason: why.message })
       this.#making.onGone(why)

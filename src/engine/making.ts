@@ -8,6 +8,7 @@ import { fileRules } from '../policy/file-rules.js'
 import { storageRefusal } from '../policy/storage.js'
 import { capabilityNames } from './capability-names.js'
 import { tryCommands } from './command-trial.js'
+import { Deadline } from './deadline.js'
 import type { Filters } from './filters.js'
 import { Inspector } from './inspector.js'
 import { type OpenCell, openCell } from './open-cell.js'
@@ -71,8 +72,24 @@ export async function prepareCell({ id, planned }: Order, { makers, filters, pro
   return { driver, choice, spec: { ...spec, limits: choice.limits, mounts: [...mounts] }, cell }
 }
 
+/** The same, given up when it takes longer than this. */
+export async function makeCellInTime(preparation: Preparation, tools: Tools, { signal, answerMs }: Patience): Promise<MadeCell> {
+  const late = new AbortController()
+  const patience = new Deadline(answerMs, () => late.abort(new SandboxError('broken', `a cell did not open within ${answerMs} ms`)))
+  try {
+    return await makeCell(preparation, tools, AbortSignal.any([signal, late.signal]))
+  } finally {
+    patience.cancel()
+  }
+}
+
+interface Patience {
+  readonly signal: AbortSignal
+  readonly answerMs: number
+}
+
 /** When it is not as demanded, or is aborted, nothing of the cell is left. */
-export async function makeCell(preparation: Preparation, { filters, makers }: Tools, signal: AbortSignal): Promise<MadeCell> {
+async function makeCell(preparation: Preparation, { filters, makers }: Tools, signal: AbortSignal): Promise<MadeCell> {
   const { driver, choice, spec, cell: cellSpec } = preparation
   const { probe } = choice
   const filter = async (cell: Cell): Promise<Uint8Array | undefined> => {

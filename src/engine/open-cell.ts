@@ -41,8 +41,8 @@ export async function openCell({ driver, spec, filter: filterFor, rules, signal 
 }
 
 /** What a cell that ended on its own is reported as, with the runtime's own words. Best asked when the cell is closed: then they are complete. */
-export function brokenCell(id: string, cell: Cell, cause: unknown): SandboxError {
-  const said = cell.diagnosis().trim()
+export function brokenCell(id: string, cell: Cell | undefined, cause: unknown): SandboxError {
+  const said = cell?.diagnosis().trim() ?? ''
   return new SandboxError('broken', `the cell of sandbox ${id} ended: ${messageOf(cause)}${said === '' ? '' : ` (${said})`}`, {
     cause,
     hint: 'glovebox doctor',

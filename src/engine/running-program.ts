@@ -60,6 +60,7 @@ export class RunningProgram implements PlatformProcess {
   readonly #start: RunStart
   readonly #deadlines: readonly { cancel(): void }[]
   readonly #onAbort = (): void => this.#abort()
+  #hasEnded = false
   #stop: Stop | undefined
   #aborted: { readonly reason: unknown } | undefined
   /** Settles when no kill is under way: an ending is told when nothing of a killed run is left. */
@@ -110,7 +111,31 @@ export class RunningProgram implements PlatformProcess {
   async kill(reason = 'killed by its owner'): Promise<void> {
     // What stands still may end only when it goes on, which nobody should wait for.
     this.#start.surroundings.checkMoving()
-    await this.#stopWith({ kind: 'killed', reason })
+    await this.end(reason)
+  }
+
+  /** The same for the sandbox itself; also of what a program that has ended left behind. */
+  end(reason: string): Promise<void> {
+    return this.#stopWith({ kind: 'killed', reason })
+  }
+
+  /** What it printed and nobody reads does not keep its end from being told. */
+  dropOutput(): void {
+    this.#start.program.discardOutput()
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded
+  }
+
+  /** Of one that has ended: false only where someone counts, and found nothing. */
+  get mayHaveLeft(): boolean {
+    const { run } = this.#start
+    try {
+      return run.group === undefined || run.isPopulated()
+    } catch {
+      return true
+    }
   }
 
   /** Of the run as a whole so far; undefined where nothing counts it. */
@@ -216,6 +241,7 @@ export class RunningProgram implements PlatformProcess {
 
   #leave(): void {
     const { run, plan, surroundings } = this.#start
+    this.#hasEnded = true
     // Processes that the program left behind may keep it open; the cell's end closes it at the latest.
     run.close().catch(() => undefined)
     const limitMs = plan.limits.cpuTimeMs

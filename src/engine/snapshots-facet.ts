@@ -20,6 +20,17 @@ export interface SnapshotsParts {
   close(id: string): Promise<void>
 }
 
+/** The files of a sandbox that has no cell. */
+export interface FilesAside {
+  /** Into the same sandbox's next cell. */
+  restore(sandbox: LayeredSandbox, signal: AbortSignal): Promise<void>
+  /** Idempotent. */
+  discard(): Promise<void>
+}
+
+/** What cannot be kept is told before `settle` is called, which ends all that could write. */
+export type KeepAside = (sandbox: LayeredSandbox, options: { readonly settle: () => Promise<void>; readonly signal: AbortSignal }) => Promise<FilesAside>
+
 /** Cells that are opened at once; more would only wait for each other. */
 const forksAtOnce = 4
 
@@ -93,6 +104,22 @@ export class SnapshotsFacet implements PlatformSnapshots {
 
   async restore(sandbox: LayeredSandbox, origin: StoredSnapshot, signal: AbortSignal): Promise<void> {
     await restoreSnapshot(origin, layersOf(sandbox), sandbox.access(signal))
+  }
+
+  /** What the sandbox has written, for itself alone: in nobody's list, and gone with the process that put it there. */
+  async keepAside(sandbox: LayeredSandbox, { settle, signal }: Parameters<KeepAside>[1]): Promise<FilesAside> {
+    const layers = layersOf(sandbox)
+    const draft = await this.#parts.store.draft(sandbox.info.spec.template)
+    try {
+      await settle()
+      await packLayers(layers, sandbox.access(signal), draft)
+      signal.throwIfAborted()
+      const kept = await draft.seal()
+      return { restore: (into, until) => this.restore(into, kept, until), discard: () => draft.discard() }
+    } catch (error) {
+      await draft.discard()
+      throw error
+    }
   }
 
   /** What the sandbox has written, in a draft that is gone afterwards unless it was kept. */

@@ -63,6 +63,7 @@ export class WorkerPool<Worker extends PooledWorker, Kind> {
   readonly #options: PoolOptions<Worker, Kind>
   readonly #bounds: PoolBounds
   readonly #idle = new Set<Idle<Worker>>()
+  readonly #leased = new Set<Worker>()
   readonly #waiters = new Set<Waiter>()
   #underWay = 0
   #lasting = 0
@@ -95,11 +96,19 @@ export class WorkerPool<Worker extends PooledWorker, Kind> {
     for (const idle of this.#idle) this.#retire(idle)
   }
 
+  /** Ends every one. */
+  async end(): Promise<void> {
+    this.close()
+    await Promise.all([...this.#leased].map((worker) => worker.kill()))
+  }
+
   #lease(worker: Worker, { key, leave }: { readonly key: string; readonly leave: () => void }): Lease<Worker> {
     let isOver = false
+    this.#leased.add(worker)
     const once = (act: () => void): void => {
       if (isOver) return
       isOver = true
+      this.#leased.delete(worker)
       act()
       leave()
     }

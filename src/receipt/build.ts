@@ -15,12 +15,13 @@ const mostRuns = 256
 export function buildReceipt(facts: ReceiptFacts): UnsignedReceipt {
   for (const look of [facts.cell, ...facts.programs]) refuseMismatch(look)
   const { info, machine, probe } = facts
-  const { id, createdAt, spec } = info
+  const { id, state, createdAt, spec } = info
   const receipt: UnsignedReceipt = {
     schema: 'glovebox-receipt/1',
     sandbox: { id, ...(spec.name !== undefined && { name: spec.name }), ...(spec.agent !== undefined && { agent: spec.agent }) },
     issuedAt: facts.issuedAt,
     createdAt,
+    ...(state !== 'closed' && { state }),
     glovebox: machine.version,
     host: { kernel: machine.kernel, arch: machine.arch },
     driver: { name: probe.driver, tier: probe.tier, facts: { ...probe.facts } },

@@ -231,10 +231,18 @@ describe('a paused sandbox', () => {
     driver.probeResult = { ...plainProbe, features: { ...plainProbe.features, pause: { available: false, why: 'nothing stops here' } } }
     const { id } = await engine.create({})
     expect(await rejectionOf(engine.life.pause(id))).toMatchObject({ code: 'unsupported', message: expect.stringContaining('nothing stops here') as string })
-    expect(await rejectionOf(engine.create({ onExpiry: 'pause' }))).toMatchObject({
-      code: 'unsupported',
-      message: expect.stringContaining("onExpiry: 'pause' is not available: nothing stops here") as string,
-    })
+  })
+
+  test('keeps only files where nothing can stand still when its time is over', async () => {
+    driver.probeResult = { ...plainProbe, features: { ...plainProbe.features, pause: { available: false, why: 'nothing stops here' } } }
+    const { id } = await engine.create({ lifetime: 200, onExpiry: 'pause' })
+    const events = gather(id)
+    while ((await engine.info(id)).state !== 'paused') await sleep(5)
+    expect(driver.openCells).toBe(0)
+    await engine.life.resume(id)
+    expect((await collect(await engine.start(id, { command: 'echo on' }))).stdout).toBe('on\n')
+    await engine.close(id)
+    expect((await events).map(({ type }) => type)).toEqual(['expired', 'paused', 'resumed', 'exit', 'closed'])
   })
 })
 

@@ -1,0 +1,183 @@
+/**
+ * One cell of a sandbox, with all that reaches into it. A sandbox that is paused without its memory has none, and gets another when it is resumed: so
+ * whatever is bound to a cell is here, and nobody keeps it longer than the cell is there.
+ */
+import type { GuestUser, TemplateRoot } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import type { PlatformProcess, SandboxInfo } from '../contract/platform.js'
+import type { PlatformBounds } from '../contract/platform-settings.js'
+import type { UserName } from '../contract/spec.js'
+import { userRefusal } from '../policy/choose.js'
+import { type Clock, Deadline } from './deadline.js'
+import { eventsOf } from './events-of-run.js'
+import type { FilesHost } from './file-operation.js'
+import { createFilesHost } from './files-host.js'
+import type { Ledger } from './ledger.js'
+import { Leftovers } from './leftovers.js'
+import type { Lifetime } from './lifetime.js'
+import { LifetimeClock } from './lifetime-clock.js'
+import type { MadeCell } from './making.js'
+import { brokenCell } from './open-cell.js'
+import type { ProgramSurroundings } from './program-starter.js'
+import { RunningProgram } from './running-program.js'
+
+/** A cell that was looked at, with the root that its programs see. */
+export interface MadeHome extends MadeCell {
+  readonly root: TemplateRoot
+}
+
+/** What of its sandbox a cell needs. */
+export interface LiveCellOrder {
+  readonly life: Pick<Lifetime, 'clock' | 'activity' | 'events' | 'checkMoving'>
+  readonly ledger: Ledger
+  readonly bounds: Pick<PlatformBounds, 'answerMs'>
+  /** Of the machine. */
+  readonly processors: number
+  /** As it is now. */
+  readonly info: () => SandboxInfo
+  /** Throws when the sandbox is over, or stands still. */
+  checkOpen(): Promise<void>
+  /** Its channel is over, and so is the sandbox. */
+  failure(cause: unknown): Promise<SandboxError>
+  /** What is not as demanded ends the sandbox. */
+  condemn(error: SandboxError): Promise<SandboxError>
+}
+
+/** Programs that have ended, and may have left something behind: where nothing counts runs, nobody can tell. */
+const mostEnded = 1024
+
+/** How long what an ended program printed waits for a reader when its cell is to go. */
+const unreadMs = 1000
+
+export class LiveCell {
+  readonly made: MadeHome
+  #files: FilesHost
+  readonly #order: LiveCellOrder
+  readonly #leftovers = new Leftovers()
+  readonly #programs = new Set<RunningProgram>()
+  /** `coming`, `leaving`: what happens to it is the affair of whoever brings it or takes it away, and does not end the sandbox. */
+  #stage: 'coming' | 'here' | 'leaving' = 'coming'
+
+  constructor(made: MadeHome, order: LiveCellOrder) {
+    this.made = made
+    this.#order = order
+    this.#files = this.#hostWith(() => this.surroundings)
+  }
+
+  get files(): FilesHost {
+    return this.#files
+  }
+
+  /** From now on its end is the sandbox's. */
+  arrive(): void {
+    if (this.#stage === 'leaving') this.#files = this.#hostWith(() => this.surroundings)
+    this.#stage = 'here'
+    void this.made.open.warden.ended.then((error) => this.#failure(error ?? new Error('the channel was closed')))
+  }
+
+  /** From now on it is not. */
+  leave(): void {
+    this.#stage = 'leaving'
+  }
+
+  get surroundings(): ProgramSurroundings {
+    const { life, ledger, bounds, processors, info } = this.#order
+    const { open, root, probe, inspector } = this.made
+    return {
+      open,
+      root,
+      probe,
+      inspector,
+      ledger,
+      leftovers: this.#leftovers,
+      answerMs: bounds.answerMs,
+      processors,
+      limits: () => info().spec.limits,
+      checkOpen: () => this.#order.checkOpen(),
+      clock: life.clock,
+      checkMoving: () => life.checkMoving(),
+      onEnded: (ended) => eventsOf(ended).forEach((event) => life.events.tell(event)),
+      condemn: (error) => (this.#stage === 'here' ? this.#order.condemn(error) : Promise.resolve(error)),
+      failure: (cause) => this.#failure(cause),
+      watchAnswer: (act) => this.#watchAnswer(act, life.clock),
+    }
+  }
+
+  /** For the sandbox itself, while nobody else may do anything. Closed by whoever uses it. */
+  privately(signal: AbortSignal): FilesHost {
+    const clock = new LifetimeClock()
+    // Without waiting for why: whoever ends the sandbox waits for this.
+    const checkOpen = (): Promise<void> => (signal.aborted ? Promise.reject(signal.reason as SandboxError) : Promise.resolve())
+    return this.#hostWith(() => ({ ...this.surroundings, checkOpen, clock, watchAnswer: (act) => this.#watchAnswer(act, clock) }))
+  }
+
+  findUser(name: UserName): GuestUser {
+    const { open, probe } = this.made
+    const user = open.cell.users.find((each) => each.name === name)
+    if (user) return user
+    const told = probe.users[name]
+    throw new SandboxError('unsupported', userRefusal(name, told.available ? 'this cell has no such user' : told.why), { hint: 'glovebox doctor' })
+  }
+
+  /** A program that was started in it. */
+  track<Program extends PlatformProcess>(program: Program): Program {
+    if (!(program instanceof RunningProgram)) return program
+    this.#programs.add(program)
+    void program.ended.catch(() => undefined).then(() => this.#retire(program))
+    return program
+  }
+
+  /** Resolves when no program is left, nor what one left behind, nor an operation on files. */
+  async endPrograms(reason: string): Promise<void> {
+    const programs = [...this.#programs]
+    await Promise.all([this.files.workers.end(), ...programs.map((program) => program.end(reason))])
+    const ended = Promise.allSettled(programs.map((program) => program.ended))
+    const patience = new Deadline(unreadMs, () => programs.forEach((program) => program.dropOutput()))
+    await ended
+    patience.cancel()
+  }
+
+  /** Resolves when nothing of it is left. Again when it did not. */
+  async close(): Promise<void> {
+    const { warden, cell } = this.made.open
+    this.#leftovers.end()
+    this.files.workers.close()
+    warden.close()
+    await cell.close()
+  }
+
+  #hostWith(surroundings: () => ProgramSurroundings): FilesHost {
+    const { life, info } = this.#order
+    return createFilesHost({ cell: this.made.open.cell, activity: life.activity, info, findUser: (name) => this.findUser(name), surroundings })
+  }
+
+  #retire(program: RunningProgram): void {
+    // The latest come last.
+    this.#programs.delete(program)
+    if (!program.mayHaveLeft) return
+    this.#programs.add(program)
+    for (const oldest of this.#programs) {
+      if (this.#programs.size <= mostEnded) break
+      if (oldest.hasEnded) this.#programs.delete(oldest)
+    }
+  }
+
+  #failure(cause: unknown): Promise<SandboxError> {
+    if (this.#stage === 'here') return this.#order.failure(cause)
+    const { id } = this.#order.info()
+    return Promise.resolve(
+      this.#stage === 'coming' ? brokenCell(id, this.made.open.cell, cause) : new SandboxError('conflict', `sandbox ${id} was paused without its memory`),
+    )
+  }
+
+  /** A warden that does not answer obeys no more: the whole cell ends, which needs no answer. */
+  #watchAnswer(act: string, clock: Clock): Deadline {
+    const { answerMs } = this.#order.bounds
+    const giveUp = (): void => {
+      void this.#failure(new Error(`the warden did not ${act} within ${answerMs} ms`))
+      // Whoever waits for it is told by its end.
+      if (this.#stage !== 'here') this.close().catch(() => undefined)
+    }
+    return new Deadline(answerMs, giveUp, clock)
+  }
+}
