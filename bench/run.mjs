@@ -99,7 +99,10 @@ async function price(platform) {
 }
 
 const platform = createPlatform()
-const report = { environment: environment(), tables: [await cold(platform), await warm(platform), await price(platform), await measureTransfers(platform, Math.ceil(rounds / 15))] }
+const report = {
+  environment: environment(),
+  tables: [await cold(platform), await warm(platform), await price(platform), await measureTransfers(platform, Math.ceil(rounds / 15))],
+}
 await platform[Symbol.asyncDispose]()
 process.stdout.write(writeReport(report))
 if (report.tables.some((table) => table.goals?.some((goal) => !goal.met))) process.exitCode = 1

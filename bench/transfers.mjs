@@ -95,7 +95,11 @@ export async function measureTransfers(platform, rounds) {
       await measure('1 GiB into a file', { way: 'upload', plain: () => writePlainly(outside), ...both }),
       await measure('1 GiB from a file', { way: 'download', plain: () => readPlainly(['/bin/cat', outside]), ...both }),
     ]
-    return { title: 'Transfers: a GiB out of a running sandbox and into it', rows: parts.flatMap((part) => part.rows), goals: parts.flatMap((part) => part.goals) }
+    return {
+      title: 'Transfers: a GiB out of a running sandbox and into it',
+      rows: parts.flatMap((part) => part.rows),
+      goals: parts.flatMap((part) => part.goals),
+    }
   } finally {
     await sandbox.close()
     rmSync(folder, { recursive: true })

@@ -1,7 +1,7 @@
 import { SandboxError } from '../contract/errors.js'
 import type { Group } from './cgroup-files.js'
 import { doorOf, type Hierarchy, runControllers } from './cgroup-levels.js'
-import { type CgroupHits, type CgroupUsage, controllerFiles } from './cgroup-limits.js'
+import { type CgroupHits, type CgroupUsage, type ControllerFiles, controllerFiles } from './cgroup-limits.js'
 import type { Controller } from './cgroup-mounts.js'
 
 /** The groups in which the runs of one cell are counted, and may be held below the cell's own limits, one by one. */
@@ -71,6 +71,15 @@ const uncounted: CgroupRuns = {
   hits: () => ({ oomKills: undefined, processHits: undefined }),
   followProcesses: () => undefined,
   stop: () => undefined,
+}
+
+type Counted = { -readonly [Name in keyof (CgroupUsage & CgroupHits)]: number | undefined }
+
+function keepKnown(counted: Counted, answers: Partial<CgroupUsage & CgroupHits>): void {
+  for (const name in answers) {
+    const known = answers[name as keyof Counted]
+    if (known !== undefined) counted[name as keyof Counted] = known
+  }
 }
 
 class RunGroups implements CgroupRuns {
@@ -163,15 +172,15 @@ class RunGroups implements CgroupRuns {
     for (const group of this.#open) if (group.isOver) this.#tryRemove(group)
   }
 
-  /** The kernel removes no group that is in use, so whoever asks about one that is over also tidies up. */
+  /** Asked when a run has just ended, which nobody is to wait for longer than a list takes; one that is over and empty is removed soon. */
   #isPopulated(group: RunGroup): boolean {
-    if (this.#isStopped) return false
-    if (group.isOver) this.#tryRemove(group)
-    return this.#open.has(group)
+    if (this.#isStopped || !this.#open.has(group)) return false
+    if (!group.isOver || group.hasMembers()) return true
+    this.#tidySoon()
+    return false
   }
 
   #tryRemove(group: RunGroup): void {
-    if (!this.#open.has(group)) return
     const counted = group.remove()
     if (counted === undefined) return
     this.#open.delete(group)
@@ -192,6 +201,7 @@ class RunGroup {
   readonly name: string
   isOver = false
   readonly #groups: readonly { readonly hierarchy: Hierarchy; readonly guest: Group; readonly group: Group }[]
+  readonly #counters: readonly { readonly files: ControllerFiles; readonly group: Group }[]
   #counted = nothing
   #isCertain = true
   #isGone = false
@@ -202,6 +212,12 @@ class RunGroup {
   constructor(name: string, { places, writer }: RunGroupsOrder) {
     this.name = name
     this.#groups = places.map(({ hierarchy, guest }) => ({ hierarchy, guest, group: guest.below(name) }))
+    this.#counters = this.#groups.flatMap(({ hierarchy, group }) =>
+      runControllers(hierarchy).flatMap((name) => {
+        const files = controllerFiles[hierarchy.version][name]
+        return files === undefined ? [] : [{ files, group }]
+      }),
+    )
     try {
       for (const { hierarchy, group } of this.#groups) {
         group.make()
@@ -242,15 +258,15 @@ class RunGroup {
   /** A hierarchy in which the group is gone already keeps what it said last. */
   read(...questions: ('usage' | 'hits')[]): CgroupUsage & CgroupHits {
     if (this.#isGone) return this.#counted
-    for (const { hierarchy, group } of this.#groups) {
-      for (const name of runControllers(hierarchy)) {
-        const files = controllerFiles[hierarchy.version][name]
-        const answers = questions.flatMap((question) => Object.entries(files?.[question](group) ?? {}))
-        this.#counted = { ...this.#counted, ...(Object.fromEntries(answers.filter(([, value]) => value !== undefined)) as Partial<CgroupUsage & CgroupHits>) }
-      }
-    }
+    const counted: Counted = { ...this.#counted }
+    for (const { files, group } of this.#counters) for (const question of questions) keepKnown(counted, files[question](group))
+    this.#counted = counted
     this.#isCertain = this.#refusedAbove() === this.#sharedHits
     return this.#counted
+  }
+
+  hasMembers(): boolean {
+    return this.#groups.some(({ hierarchy, group }) => (group.read(doorOf(hierarchy)) ?? '') !== '')
   }
 
   /** What it counted last, or undefined when processes are in it. */

@@ -45,7 +45,8 @@ describe('a spare', () => {
   test('becomes all that its START says: arguments, variables, folder and limits', async () => {
     await using peer = new Peer()
     const { program } = await withSpare(peer)
-    const script = 'echo "$0 $1 $V $(pwd) $(ulimit -n) $(id -u):$(id -g):$(id -G)"; for fd in $(seq 0 40); do [ -e /proc/$$/fd/$fd ] && printf "%s " $fd; done; echo; grep -E "^(SigIgn|SigBlk|CapBnd|CapEff|NoNewPrivs)" /proc/$$/status'
+    const script =
+      'echo "$0 $1 $V $(pwd) $(ulimit -n) $(id -u):$(id -g):$(id -G)"; for fd in $(seq 0 40); do [ -e /proc/$$/fd/$fd ] && printf "%s " $fd; done; echo; grep -E "^(SigIgn|SigBlk|CapBnd|CapEff|NoNewPrivs)" /proc/$$/status'
     peer.start(3, { argv: ['sh', '-c', script, 'zero', 'a b'], ...guest, cwd: '/usr/bin', env: ['PATH=/usr/bin:/bin', 'V=v'], rlimits: [[7, 33n, 44n]] })
     expect(await startedPid(peer, 3)).toBe(program)
     const none = '0'.repeat(16)

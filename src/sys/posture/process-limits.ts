@@ -22,16 +22,21 @@ const names = {
 export type ResourceBound = number | 'unlimited'
 export type ProcessLimits = Readonly<Partial<Record<(typeof names)[keyof typeof names], readonly [soft: ResourceBound, hard: ResourceBound]>>>
 
-/** A name, then soft and hard, in columns that blanks fill; names have single blanks in them. */
+/** Where the kernel begins its columns: a name of 25 characters at most, then soft, hard and the unit, 20 each. */
+const columns = { soft: 26, hard: 47, unit: 68 } as const
+
+/** Asked for every program, so it is cut rather than searched. */
 export function parseLimits(text: string): ProcessLimits {
-  const rows = text.split('\n').flatMap((line) => {
-    const [label = '', soft = '', hard = ''] = line.split(/\s{2,}/)
+  const limits: Record<string, readonly [ResourceBound, ResourceBound]> = {}
+  for (const line of text.split('\n')) {
+    const label = line.slice(0, columns.soft).trimEnd()
     const name = Object.hasOwn(names, label) ? names[label as keyof typeof names] : undefined
-    return name === undefined ? [] : [[name, [boundOf(soft), boundOf(hard)]] as const]
-  })
-  return Object.fromEntries(rows)
+    if (name !== undefined) limits[name] = [boundOf(line.slice(columns.soft, columns.hard)), boundOf(line.slice(columns.hard, columns.unit))]
+  }
+  return limits
 }
 
-function boundOf(word: string): ResourceBound {
+function boundOf(cell: string): ResourceBound {
+  const word = cell.trimEnd()
   return word === 'unlimited' ? word : Number(word)
 }
