@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'vitest'
@@ -42,9 +42,13 @@ async function compileOnce(folder: string): Promise<string[]> {
   return objects
 }
 
-/** As the script that builds it says. */
+/** As the script that builds it says, where `files-*.c` is every file that is named so. */
 function sourcesOfWarden(): string[] {
   const script = readFileSync(join(root, 'scripts/build-native.mjs'), 'utf8')
   const list = /warden: \{\s+sources: \[([^\]]+)\]/.exec(script)?.[1] ?? ''
-  return list.split(',').flatMap((word) => /'(.+\.c)'/.exec(word)?.[1] ?? [])
+  const names = readdirSync(sourceFolder).filter((name) => name.endsWith('.c'))
+  return list.split(',').flatMap((word) => {
+    const [, start, rest] = /'([^'*]*)(\*?)\.c'/.exec(word) ?? []
+    return start === undefined ? [] : names.filter((name) => (rest === '*' ? name.startsWith(start) : name === `${start}.c`))
+  })
 }
