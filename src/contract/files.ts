@@ -83,7 +83,10 @@ export type FileEvent =
   | { readonly type: 'overflow' }
 
 export interface SearchOptions extends FileOptions {
-  /** What is looked for: a literal text, or a POSIX extended regular expression when `regex` is set. */
+  /**
+   * What is looked for is a literal text, or a POSIX extended regular expression when this is set; `\d \w \s \b`, `(?:` and lazy quantifiers are understood,
+   * what else other dialects have is refused. It is matched byte by byte.
+   */
   readonly regex?: boolean
   readonly ignoreCase?: boolean
   /** Which files, as in `list`. */
@@ -95,6 +98,8 @@ export interface SearchOptions extends FileOptions {
 
 export interface SearchMatch {
   readonly path: string
+  /** Set exactly when the path is not UTF-8. */
+  readonly pathBytes?: Uint8Array
   /** From 1. */
   readonly line: number
   /** In bytes, from 1. */
@@ -107,7 +112,7 @@ export interface SearchResult {
   readonly matches: readonly SearchMatch[]
   /** More was there than was asked for, or than a search may read. */
   readonly truncated: boolean
-  /** How many files were not read: not allowed, binary or too large. */
+  /** How many files were not read, or not wholly: not allowed, binary, too large, or with a line over 1 MiB where an expression was looked for. */
   readonly skipped: number
 }
 

@@ -7,11 +7,9 @@ const slash = 0x2f
 /** `path` is what was asked for; what is listed has a name below it. */
 export function entryOf(told: WorkerEntry, path: Uint8Array, users: readonly GuestUser[]): Entry {
   const bytes = withoutSlashes(told.name.length === 0 ? path : below(path, told.name))
-  const text = decode(bytes)
   return {
     name: decode(lastPart(bytes)),
-    path: text,
-    ...(!isText(bytes, text) && { pathBytes: bytes }),
+    ...placeOf(bytes),
     type: told.type,
     size: told.size,
     mode: told.mode,
@@ -22,6 +20,11 @@ export function entryOf(told: WorkerEntry, path: Uint8Array, users: readonly Gue
     changedAt: dateOf(told.changedNs),
     ...(told.target && { target: decode(told.target) }),
   }
+}
+
+export function placeOf(bytes: Uint8Array): Pick<Entry, 'path' | 'pathBytes'> {
+  const path = decode(bytes)
+  return { path, ...(!isText(bytes, path) && { pathBytes: bytes }) }
 }
 
 export function below(folder: Uint8Array, name: Uint8Array): Uint8Array {

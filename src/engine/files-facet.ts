@@ -25,9 +25,10 @@ import { absolutePath, linkTarget } from '../policy/file-path.js'
 import { type FileOptionsSchema, parseFileOptions, type ParsedOptions } from '../policy/file-options.js'
 import { parseGlob } from '../policy/glob.js'
 import { parseWith } from '../policy/refusal.js'
+import { posixExpression, wrongExpression } from '../policy/search-expression.js'
 import { errno } from './errno.js'
 import { runWithDraft } from './file-drafts.js'
-import { below, decode, entryOf } from './file-entry.js'
+import { below, decode, entryOf, placeOf } from './file-entry.js'
 import { FileOperation, type FilesHost, type OperationOrder } from './file-operation.js'
 import { readAhead } from './read-ahead.js'
 
@@ -146,13 +147,16 @@ class SandboxFileCalls implements FileCalls {
   }
 
   async search(path: FilePath, pattern: string, options: SearchOptions = {}): Promise<SearchResult> {
-    const wanted = new TextEncoder().encode(parseWith(schemas.patternSchema, pattern, 'pattern'))
+    const text = parseWith(schemas.patternSchema, pattern, 'pattern')
     const asked = await this.#ask({ name: 'files.search', path, options, schema: schemas.searchOptionsSchema })
     const { user: _, glob: shape, limit = defaultMatches, hidden = true, ...how } = asked.options
     const glob = shape === undefined ? undefined : parseGlob(shape)
+    const wanted = new TextEncoder().encode(how.regex === true ? posixExpression(text) : text)
     // Which files a glob leaves out is known only here.
     const most = glob ? Math.max(limit, mostSifted) : limit
-    const found = await FileOperation.run(asked.order, ({ client }) => client.search(asked.path, { pattern: wanted, most, hidden, ...stated(how) }))
+    const found = await FileOperation.run(asked.order, ({ client }) =>
+      understood(client.search(asked.path, { pattern: wanted, most, hidden, ...stated(how) }), text),
+    )
     const matches = found.matches.filter(({ path: file }) => glob?.matches(decode(file)) ?? true)
     const kept = matches.slice(0, limit).map((match) => matchOf(match, asked.path))
     return { matches: kept, truncated: found.truncated || matches.length > limit, skipped: found.skipped }
@@ -219,6 +223,15 @@ async function orNothing(asking: Promise<WorkerEntry>): Promise<WorkerEntry | nu
   }
 }
 
+async function understood<T>(asking: Promise<T>, pattern: string): Promise<T> {
+  try {
+    return await asking
+  } catch (error) {
+    if (error instanceof FileFailure && error.errno === errno.EINVAL) throw wrongExpression(pattern)
+    throw error
+  }
+}
+
 function eventOf({ kind, path, to }: WorkerEvent, folder: Uint8Array): FileEvent {
   const place = (name: Uint8Array): string => decode(name.length === 0 ? folder : below(folder, name))
   if (kind === 'overflow') return { type: kind }
@@ -226,7 +239,7 @@ function eventOf({ kind, path, to }: WorkerEvent, folder: Uint8Array): FileEvent
 }
 
 function matchOf({ path, line, column, text }: WorkerMatch, folder: Uint8Array): SearchMatch {
-  return { path: decode(path.length === 0 ? folder : below(folder, path)), line, column, text: decode(text) }
+  return { ...placeOf(path.length === 0 ? folder : below(folder, path)), line, column, text: decode(text) }
 }
 
 type Stated<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

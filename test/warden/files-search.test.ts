@@ -34,13 +34,38 @@ it('a text or an expression is found by line and column; binary and hidden files
   await expect(found(bench, '(', { regex: true })).rejects.toMatchObject({ errno: 22, text: 'understand the expression (' })
 })
 
-it('long lines are cut around the match, and looked through in pieces', async () => {
+it('long lines are cut around the match', async () => {
   await using bench = openBench()
-  writeFileSync(`${bench.folder}/f`, `${'a'.repeat(5000)}needle${'b'.repeat(5000)}\n${'c'.repeat(3 << 20)}needle\nneedle`)
+  writeFileSync(`${bench.folder}/f`, `${'a'.repeat(5000)}needle${'b'.repeat(5000)}\nneedle`)
   const { matches } = await found(bench, 'needle')
-  expect(matches.map((match) => match.split(':').slice(1, 3).join(':'))).toEqual(['1:5001', `2:${((3 << 20) % (1 << 20)) + 1}`, '3:1'])
+  expect(matches.map((match) => match.split(':').slice(1, 3).join(':'))).toEqual(['1:5001', '2:1'])
   expect(matches[0]?.length).toBeLessThan(1100)
   expect(matches[0]).toContain('aneedleb')
+})
+
+const mebibyte = 1 << 20
+
+it.each([
+  ['at the end of the first MiB', mebibyte - 6],
+  ['across the first MiB', mebibyte - 3],
+  ['behind the first MiB', mebibyte],
+  ['far behind', 3 * mebibyte - 1],
+])('a text in a line of megabytes is found once, with its column: %s', async (_, at) => {
+  await using bench = openBench()
+  writeFileSync(`${bench.folder}/f`, `first\n${'c'.repeat(at)}nEEdle${'d'.repeat(2 * mebibyte)}needle\nneedle`)
+  const places = async (options: Partial<WorkerSearchOptions>): Promise<string[]> =>
+    (await found(bench, 'needle', options)).matches.map((match) => match.split(':').slice(1, 3).join(':'))
+  expect(await places({ ignoreCase: true })).toEqual([`2:${at + 1}`, '3:1'])
+  expect(await places({})).toEqual([`2:${at + 6 + 2 * mebibyte + 1}`, '3:1'])
+})
+
+it('an expression is never matched against a part of a line: one that is too long is left out, and its file counted', async () => {
+  await using bench = openBench()
+  writeFileSync(`${bench.folder}/f`, `${'c'.repeat(mebibyte + 10)}needle\nneedle\n${'c'.repeat(mebibyte - 1)}\n${'d'.repeat(3 * mebibyte)}`)
+  writeFileSync(`${bench.folder}/g`, `${'c'.repeat(mebibyte - 10)}needle\n`)
+  expect((await found(bench, '^c*needle$', { regex: true })).matches.map((match) => match.slice(0, 6))).toEqual(['f:2:1:', 'g:1:1:'])
+  expect((await found(bench, '^c*needle$', { regex: true })).skipped).toBe(1)
+  expect((await found(bench, '^d', { regex: true })).matches).toEqual([])
 })
 
 it.runIf(isRoot)('what may not be read is counted', async () => {
