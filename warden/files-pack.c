@@ -16,6 +16,7 @@
 struct pack {
   struct files *files;
   bool in_layers;
+  bool one_filesystem;
   struct walk walk;
   struct tar_sink sink;
   struct links links;
@@ -158,6 +159,7 @@ static bool pack_folder(struct pack *pack, const struct walk_entry *entry)
   pack->name[header.name_length++] = '/';
   pack->name[header.name_length] = 0;
   if (!put_header(pack, &header) || (pack->in_layers && is_opaque(entry) && !pack_mark(pack, entry, TAR_OPAQUE))) return false;
+  if (pack->one_filesystem && entry->stat.st_dev != trail_dev(&pack->walk.trail)) return true;
   return walk_enter(&pack->walk) || errno == ENOENT;
 }
 
@@ -206,7 +208,7 @@ static void pack_all(struct pack *pack)
 
 void files_pack(struct files *files, const struct request *request)
 {
-  struct pack pack = { .files = files, .in_layers = request->flags & IN_LAYERS };
+  struct pack pack = { .files = files, .in_layers = request->flags & IN_LAYERS, .one_filesystem = request->flags & PACK_ONE_FILESYSTEM };
   pack.sink = (struct tar_sink){ .put = put, .into = &pack };
   int fd = paths_open_folder(files, request);
   if (fd < 0) return reply_error(files, "open", request->path);

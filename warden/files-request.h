@@ -40,6 +40,7 @@ enum files_flag {
   LIST_HIDDEN = 1,
   LIST_HASH = 2,
   LIST_ONE_FILESYSTEM = 4,
+  PACK_ONE_FILESYSTEM = 4,
   IN_LAYERS = 8, /* of LIST and PACK: the path is relative to the layers folder */
   COPY_EXCLUSIVE = 1,
   REMOVE_RECURSIVE = 1,

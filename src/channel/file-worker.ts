@@ -23,6 +23,12 @@ const slash = 0x2f
 /** No cell has so many processes, and no search is asked for so many matches. */
 const mostReplies = 1_000_000
 
+interface PackOptions {
+  readonly inLayers?: boolean
+  /** What is mounted in it is there as a folder, without what it holds. */
+  readonly oneFilesystem?: boolean
+}
+
 export class FileWorker {
   readonly #talk: FileWorkerTalk
   readonly #run: WorkerRun
@@ -148,8 +154,8 @@ export class FileWorker {
   }
 
   /** A tar of the folder. Leaving the iteration early ends the worker. */
-  pack(path: Path, { inLayers = false }: { readonly inLayers?: boolean } = {}): AsyncGenerator<Uint8Array, WorkerCount, undefined> {
-    const request = encodeRequest('pack', [flags([inLayers, 8]), inLayers ? text(path) : pathField(path)])
+  pack(path: Path, { inLayers = false, oneFilesystem = false }: PackOptions = {}): AsyncGenerator<Uint8Array, WorkerCount, undefined> {
+    const request = encodeRequest('pack', [flags([oneFilesystem, 4], [inLayers, 8]), inLayers ? text(path) : pathField(path)])
     return this.#packed(request)
   }
 

@@ -28,8 +28,8 @@ export interface SubjectSandbox {
   run(command: Command, options?: SubjectRunOptions): Promise<SubjectResult>
   /** For what has to be talked to while it runs. Nothing is captured. */
   start(command: Command, options?: SubjectStartOptions): Promise<SubjectProcess>
-  /** Everything in it stands still; 'unsupported' where that cannot be. */
-  pause(): Promise<void>
+  /** Everything in it stands still; 'unsupported' where that cannot be. Only an engine can keep files without memory. */
+  pause(options?: { readonly memory?: boolean }): Promise<void>
   resume(): Promise<void>
   /** Connects to a port of its loopback, sends this and ends that direction; all that comes back. 'not-found' when nothing listens. */
   exchange(port: number, bytes: Uint8Array): Promise<Uint8Array>

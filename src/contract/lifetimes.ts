@@ -7,7 +7,7 @@ export const expiryActs = ['close', 'pause'] as const
 export type ExpiryAct = (typeof expiryActs)[number]
 
 export interface PauseOptions extends CallOptions {
-  /** False: only id, environment and files are kept; its programs end, and resuming starts anew. True unless given. */
+  /** False: only id, spec and files are kept; its programs end, nothing else of it is left, and resuming builds another cell. True unless given. */
   readonly memory?: boolean
 }
 

@@ -17,7 +17,7 @@ export function layerAccess(host: FilesHost, signal: AbortSignal | undefined): L
     },
     async *pack(folder) {
       const operation = await FileOperation.begin(order('pack', folder))
-      yield* operation.stream(operation.worker.client.pack(bytesOf(folder)))
+      yield* operation.stream(operation.worker.client.pack(bytesOf(folder), { oneFilesystem: true }))
     },
     unpack: async (folder, archive) => {
       await FileOperation.run(order('unpack', folder), ({ client }) => client.unpack(bytesOf(folder), archive, { keepOwner: true }))

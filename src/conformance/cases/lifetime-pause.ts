@@ -113,6 +113,35 @@ export const pauseCases: readonly Case[] = [
       }),
   },
   {
+    id: 'pause/without-memory',
+    name: 'paused without its memory a sandbox leaves no process, mount or group; resumed, its files and variables are back and its programs are not',
+    needs: ['engine'],
+    run: async (subject) => {
+      const { marker } = markedSleep()
+      const told: string[] = []
+      await ensureLeavesNothing(subject, () =>
+        withSandbox(
+          subject,
+          async (sandbox) => {
+            ensureExited(
+              await sandbox.run(['sh', '-c', `mkdir -m 700 d && echo kept >d/a && ln -s d/a b; (setsid sleep ${marker} >/dev/null 2>&1 </dev/null &)`]),
+            )
+            const running = sandbox.run(['sleep', marker])
+            await sandbox.pause({ memory: false })
+            ensureSame((await running).outcome.kind, 'killed', 'how a program that was running ended')
+            await ensureNoProcess(subject.host, marker)
+            told.push((await ensureRejects(sandbox.run(['true']), ['conflict'])).message)
+            await sandbox.resume()
+            ensureSame(ensureExited(await sandbox.run(['sh', '-c', 'cat b; stat -c %a d; echo $COLOR'])), 'kept\n700\ngreen\n', 'what is there again')
+            await ensureNoProcess(subject.host, marker)
+          },
+          { env: { COLOR: 'green' } },
+        ),
+      )
+      return told.join('; ')
+    },
+  },
+  {
     id: 'pause/refused',
     name: 'what cannot stand still is refused as unsupported, and goes on',
     needs: ['no-feature:pause'],

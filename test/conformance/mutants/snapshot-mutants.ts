@@ -1,4 +1,5 @@
 import type { Platform } from '../../../src/contract/platform.js'
+import type { PlatformLife } from '../../../src/contract/lifetimes.js'
 import type { PlatformSnapshots } from '../../../src/contract/snapshots.js'
 import type { Mutant } from './table.js'
 import { lyingEngine } from './twists.js'
@@ -20,6 +21,25 @@ function lyingSnapshots(lie: (platform: Platform) => Partial<PlatformSnapshots>)
 }
 
 export const snapshotMutants: readonly Mutant[] = [
+  {
+    name: 'keeps the memory that it was told not to',
+    driver: 'fake',
+    depth: 'engine',
+    twist: {
+      platform: (platform) => {
+        const { life } = platform
+        const honest: PlatformLife = {
+          pause: (id) => life.pause(id),
+          resume: (id, options) => life.resume(id, options),
+          extend: (id, duration, options) => life.extend(id, duration, options),
+          setLifetime: (id, duration, options) => life.setLifetime(id, duration, options),
+          events: (id, options) => life.events(id, options),
+        }
+        return { ...lyingEngine({})(platform), life: honest }
+      },
+    },
+    caughtBy: ['pause/without-memory'],
+  },
   {
     name: 'begins every sandbox with nothing',
     driver: 'fake',

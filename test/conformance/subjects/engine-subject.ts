@@ -40,7 +40,7 @@ function wrapSandbox(platform: Platform, sandbox: Sandbox): SubjectSandbox {
       return { outcome: result.outcome, stdout: result.stdoutBytes, stderr: result.stderrBytes, usage: result.usage, truncated: result.truncated }
     },
     start: async (command, options = {}): Promise<SubjectProcess> => platform.start(sandbox.id, { command, ...options }),
-    pause: async () => void (await sandbox.pause()),
+    pause: async (options) => void (await sandbox.pause(options)),
     resume: async () => void (await sandbox.resume()),
     exchange: async (port, bytes) => {
       await using forward = await sandbox.forward(port, { waitFor: '500ms' })
