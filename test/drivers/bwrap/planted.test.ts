@@ -24,8 +24,8 @@ const ran = (): string => join(shared, 'ran')
 beforeAll(() => {
   place = mkdtempSync(join(tmpdir(), 'gbx-planted-'))
   shared = mkdtempSync(join(tmpdir(), 'gbx-canary-'))
-  // Root's own folders are given to no cell.
-  if (isRoot) chownSync(shared, 65_534, 65_534)
+  // Root’s own folders are given to no cell, nor those of a group that is not known to be their owner’s alone.
+  if (isRoot) chownSync(shared, 54_321, 54_321)
 })
 
 beforeEach(() => rmSync(ran(), { force: true }))
