@@ -81,7 +81,7 @@ describe('everything in a cell', () => {
   })
   afterAll(() => rmSync(place, { recursive: true, force: true }))
 
-  test('is also a thread that left for namespaces of its own before the first of its process ended', async () => {
+  test('is also a thread that left for namespaces of its own before the first of its process ended', { timeout: 60_000 }, async () => {
     const passage = 'if (self_filter_load('
     const driver = await plantedDriver({ warden: { file: 'main.c', passage, instead: `if (permitted == 0 && self_filter_load(` } }, join(place, 'unfiltered'))
     await using guest = await openGuest({ driver })
