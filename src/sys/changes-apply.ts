@@ -8,42 +8,44 @@
  * path of several parts: a folder that was swapped for a link is not entered.
  */
 import { randomUUID } from 'node:crypto'
-import { fchmodSync, fchownSync, lstatSync, writeSync } from 'node:fs'
+import { fchmodSync, fchownSync, writeSync } from 'node:fs'
 import type { PendingChange } from '../contract/changes.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Task } from './changes-plan.js'
 import type { FolderWalk, Step } from './folder-walk.js'
 import { localError } from './host-folder-error.js'
 import type { HostFolder } from './host-folder-handle.js'
-import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
+import { currentOwner, ownerName } from './owner.js'
 import { isSameStatus } from './path-state.js'
-import { removeTree } from './temp-folder.js'
+import { removeHeld } from './tree-removal.js'
+import { dropRecord, keepRecord, sweepStaging } from './changes-staging.js'
 
 export interface Application {
   readonly id: string
   readonly folder: string
   readonly walk: FolderWalk
   readonly tasks: readonly Task[]
+  /** A file of ours, elsewhere, that tells which folder new content is put in. */
+  readonly record: string
   /** Called when all content is there, before anything of the folder is touched. */
   begin(): Promise<void>
   /** The content of a file, checked against its hash. */
   content(hash: string): Iterable<Uint8Array>
 }
 
-const stagingName = /^\.glovebox\.([^-]+)-[0-9a-f-]{36}\.apply$/
 const ownerBits = 0o700
 
 /** Resolves to the paths that were changed. Throws SandboxError telling how far it came. */
 export async function applyTasks(application: Application): Promise<string[]> {
-  const { folder, walk, tasks } = application
-  await sweepStaging(folder, walk)
-  const name = `.glovebox.${ownerName(currentOwner())}-${randomUUID()}.apply`
+  const { walk, tasks, record } = application
+  await sweepStaging(walk.root, record)
+  const name = Buffer.from(`.glovebox.${ownerName(currentOwner())}-${randomUUID()}.apply`)
   const done = new Set<string>()
   let at = ''
   try {
-    await walk.root.createFolder(Buffer.from(name), ownerBits)
-    const staging = await walk.root.enter(Buffer.from(name))
+    await using staging = await walk.root.createHeld(name)
     try {
+      await keepRecord(record, { name, folder: staging })
       await stageAll(application, staging)
       await walk.forget()
       await application.begin()
@@ -53,12 +55,13 @@ export async function applyTasks(application: Application): Promise<string[]> {
         if (act.isStep) done.add(act.path)
       }
     } finally {
-      await staging[Symbol.asyncDispose]()
+      // What stays is found by the next one.
+      await removeHeld({ folder: walk.root.descriptor, name }, staging.descriptor)
+        .then(() => dropRecord(record))
+        .catch(() => undefined)
     }
   } catch (error) {
     throw stopped(error, { application, at, done })
-  } finally {
-    await removeTree(`${folder}/${name}`).catch(() => undefined)
   }
   return tasks.map(({ change }) => change.path)
 }
@@ -70,16 +73,6 @@ function stopped(error: unknown, { application, at, done }: { application: Appli
   const words = `applied ${done.size} of ${tasks.length} and stopped at ${at}: ${told.message}`
   const code = told instanceof SandboxError ? told.code : 'conflict'
   return new SandboxError(code, words, { hint: `glovebox apply ${id}`, cause: error })
-}
-
-/** What an apply that was killed left. */
-async function sweepStaging(folder: string, walk: FolderWalk): Promise<void> {
-  for (const bytes of await walk.root.names()) {
-    const name = bytes.toString('latin1')
-    const owner = parseOwner(stagingName.exec(name)?.[1] ?? '')
-    if (owner === undefined || isAlive(owner)) continue
-    if (lstatSync(`${folder}/${name}`, { throwIfNoEntry: false })?.uid === process.getuid?.()) await removeTree(`${folder}/${name}`)
-  }
 }
 
 /** Files and links as they are to be, named by their place among the tasks. */

@@ -7,6 +7,7 @@ import { SandboxError } from '../contract/errors.js'
 import { applyTasks } from './changes-apply.js'
 import { compareWritten } from './changes-compare.js'
 import { lockFolder } from './changes-lock.js'
+import { recordPath } from './changes-staging.js'
 import { planChanges, selectChanges } from './changes-plan.js'
 import { FolderWalk } from './folder-walk.js'
 import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
@@ -174,7 +175,7 @@ async function applySet({ place, set, paths }: { place: string; set: ChangeSet; 
   const tasks = await planChanges({ walk, changes: chosen, isResumed: existsSync(mark) })
   const content = (hash: string): Iterable<Uint8Array> => checkedContent(join(at, 'content', hash), hash)
   const begin = (): Promise<void> => writeFile(mark, '')
-  if (tasks.length > 0) await applyTasks({ id: set.id, folder: set.folder, walk, tasks, begin, content })
+  if (tasks.length > 0) await applyTasks({ id: set.id, folder: set.folder, walk, tasks, record: recordPath(place, set.folder), begin, content })
   const taken = new Set(chosen)
   const left = current.changes.filter((change) => !taken.has(change))
   if (left.length === 0) await rm(at, { recursive: true, force: true })

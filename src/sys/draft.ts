@@ -1,38 +1,47 @@
 import { randomUUID } from 'node:crypto'
-import { lstatSync, readdirSync, rmSync } from 'node:fs'
+import { closeSync, constants, lstatSync, openSync, readdirSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { currentBoot, currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
 
-const draftName = /^\.glovebox\.([^-]+)-[0-9a-f-]{36}\.draft$/
+const draftPattern = /^\.glovebox\.([^-]+)-[0-9a-f-]{36}\.draft$/
 /** Longer than what writes a file lives. */
 const forgottenMs = 7 * 24 * 3_600_000
 
-/** The path of a file that is to be renamed or linked to its place when it is whole. Its name tells who makes it, so that it can be swept when that is dead. */
+/** The path of a file that is to be renamed or linked to its place when it is whole. */
 export function draftIn(folder: string): string {
-  return join(folder, `.glovebox.${ownerName(currentOwner())}-${randomUUID()}.draft`)
+  return join(folder, draftName())
 }
 
-/** Removes the drafts of ours in a folder whose makers were killed. What cannot be looked at or removed stays: it is in nobody's way. */
+/** Tells who makes it, so that it can be swept when that is dead. */
+export function draftName(): string {
+  return `.glovebox.${ownerName(currentOwner())}-${randomUUID()}.draft`
+}
+
+/**
+ * Removes the drafts of ours in a folder whose makers were killed. What cannot be looked at or removed stays: it is in nobody's way. Files only: whoever may
+ * write in the folder can give such a name to anything in it, and could remove a file there, but not a folder of ours with what is in it.
+ */
 export function sweepDrafts(folder: string): void {
   try {
-    for (const path of leftDrafts(folder, 'file')) rmSync(path, { force: true })
+    const held = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY)
+    try {
+      sweepIn(`/proc/self/fd/${held}`)
+    } finally {
+      closeSync(held)
+    }
   } catch {
     // The next one finds it.
   }
 }
 
-/** The drafts of ours in a folder whose makers were killed. */
-export function leftDrafts(folder: string, kind: 'file' | 'folder'): string[] {
-  return readdirSync(folder)
-    .filter((name) => draftName.test(name) && isLeft(join(folder, name), name, kind))
-    .map((name) => join(folder, name))
+function sweepIn(folder: string): void {
+  for (const name of readdirSync(folder)) if (draftPattern.test(name) && isLeft(join(folder, name), name)) unlinkSync(join(folder, name))
 }
 
 /** A folder may be shared with another machine, whose processes cannot be seen from here; time tells of those. */
-function isLeft(path: string, name: string, kind: 'file' | 'folder'): boolean {
-  const owner = parseOwner(draftName.exec(name)?.[1] ?? '')
+function isLeft(path: string, name: string): boolean {
+  const owner = parseOwner(draftPattern.exec(name)?.[1] ?? '')
   const status = lstatSync(path, { throwIfNoEntry: false })
-  const isOfKind = kind === 'file' ? status?.isFile() : status?.isDirectory()
-  if (owner === undefined || !status || isOfKind !== true || status.uid !== process.getuid?.()) return false
+  if (owner === undefined || status?.isFile() !== true || status.uid !== process.getuid?.()) return false
   return owner.boot === currentBoot() ? !isAlive(owner) : Date.now() - status.mtimeMs > forgottenMs
 }

@@ -10,6 +10,9 @@ const folderFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOF
 /** Node does not name it; the same on every architecture that there are cells for. */
 const openPath = 0o10000000
 
+/** A new folder takes it from the one that it is in. */
+const setGroupId = 0o2000
+
 export class HostFolder implements AsyncDisposable {
   readonly #handle: FileHandle
 
@@ -22,8 +25,17 @@ export class HostFolder implements AsyncDisposable {
     return new HostFolder(await open(path, constants.O_RDONLY | constants.O_DIRECTORY))
   }
 
+  /** Where every path begins. */
+  static async root(): Promise<HostFolder> {
+    return new HostFolder(await open('/', openPath | constants.O_DIRECTORY))
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#handle.close()
+  }
+
+  get descriptor(): number {
+    return this.#handle.fd
   }
 
   /** Undefined when there is nothing of this name. */
@@ -39,6 +51,11 @@ export class HostFolder implements AsyncDisposable {
   /** Rejects with ELOOP or ENOTDIR for what is no folder. */
   async enter(name: Buffer): Promise<HostFolder> {
     return new HostFolder(await open(this.#path(name), folderFlags))
+  }
+
+  /** The same for a folder that is only on the way: it need not be readable. */
+  async pass(name: Buffer): Promise<HostFolder> {
+    return new HostFolder(await open(this.#path(name), openPath | constants.O_DIRECTORY | constants.O_NOFOLLOW))
   }
 
   async names(): Promise<Buffer[]> {
@@ -57,6 +74,16 @@ export class HostFolder implements AsyncDisposable {
 
   async createFolder(name: Buffer, mode: number): Promise<void> {
     await mkdir(this.#path(name), { mode })
+  }
+
+  /** Makes a folder and holds it. Throws when somebody who may write here put another in its place before it was held. */
+  async createHeld(name: Buffer): Promise<HostFolder> {
+    await this.createFolder(name, 0o700)
+    const folder = await this.enter(name)
+    const { uid, mode } = await folder.status()
+    if (uid === process.geteuid?.() && (mode & 0o7777 & ~setGroupId) === 0o700 && (await folder.names()).length === 0) return folder
+    await folder[Symbol.asyncDispose]()
+    throw Object.assign(new Error('EEXIST: is not the folder that was made'), { code: 'EEXIST', syscall: 'mkdir', path: this.#path(name).toString() })
   }
 
   async createLink(name: Buffer, target: Buffer): Promise<void> {
@@ -84,6 +111,11 @@ export class HostFolder implements AsyncDisposable {
   /** Refuses a link rather than following it. */
   async setMode(name: Buffer, mode: number): Promise<void> {
     await this.#held(name, (path) => chmod(path, mode))
+  }
+
+  /** Of the folder itself. */
+  async setOwnMode(mode: number): Promise<void> {
+    await this.#handle.chmod(mode)
   }
 
   async give(name: Buffer, { uid, gid }: { readonly uid: number; readonly gid: number }): Promise<void> {

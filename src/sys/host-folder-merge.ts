@@ -2,6 +2,7 @@
 import { SandboxError } from '../contract/errors.js'
 import { printable } from '../contract/printable.js'
 import type { HostFolder } from './host-folder-handle.js'
+import { moveEntry } from './host-folder-move.js'
 
 export interface Merge {
   readonly from: HostFolder
@@ -32,12 +33,11 @@ export async function mergeFolder(merge: Merge): Promise<void> {
     const isFolder = (await from.look(name))?.isDirectory() === true
     if (isFolder && there?.isDirectory() === true) {
       await within(merge, name, mergeFolder)
-      await from.removeFolder(name)
       continue
     }
     // A folder cannot be moved onto a file or a link.
     if (isFolder && there) await to.unlink(name)
-    await from.moveTo(name, { folder: to, name })
+    await moveEntry({ folder: from, name }, { folder: to, name })
   }
 }
 

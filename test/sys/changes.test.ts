@@ -259,6 +259,21 @@ test('an apply that is killed in the middle leaves whole files only, and the nex
   expect(readdirSync(folder).filter((name) => name.startsWith('.glovebox'))).toEqual([])
 }, 60_000)
 
+test('a folder that somebody gave the name of what an apply left is never emptied, not even one of ours', async () => {
+  const planted = `.glovebox.${ownerName({ ...currentOwner(), startTime: '1' })}-00000000-0000-4000-8000-000000000000.apply`
+  renameSync(join(folder, 'src'), join(folder, planted))
+  symlinkSync(join(top, 'outside'), join(folder, planted.replace('4000', '4001')))
+  mkdirSync(join(folder, planted.replace('4000', '4002')))
+  const set = await taken([file('a.txt')], { 'a.txt': 'A' })
+  await store().apply(set)
+  expect(readFileSync(join(folder, 'a.txt'), 'utf8')).toBe('A')
+  expect(readFileSync(join(folder, planted, 'deep', 'x'), 'utf8')).toBe('x')
+  expect(readdirSync(join(top, 'outside'))).toEqual(['kept'])
+  // An empty one is what an apply leaves that is killed right at its beginning.
+  expect(existsSync(join(folder, planted.replace('4000', '4002')))).toBe(false)
+  expect(readdirSync(place)).toEqual(['locks'])
+})
+
 test('a drop forgets the changes and leaves the folder alone', async () => {
   const set = await taken([file('a.txt')], { 'a.txt': 'A' })
   await store().drop(await store().find(set.id.slice(0, 6)))

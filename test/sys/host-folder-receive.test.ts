@@ -232,11 +232,17 @@ describe('a file that comes from a sandbox', () => {
     expect(readdirSync(home).sort()).toEqual(['canary', 'out'])
   })
 
-  test('replaces one that is there only when asked, a link itself, and never a folder', async () => {
-    symlinkSync(join(home, 'canary'), out)
+  test('replaces one that is there only when asked, and never a link or a folder', async () => {
+    writeFileSync(out, 'mine')
     expect(await refusal(localFiles.receiveFile(out, inPieces(Buffer.from('new'))))).toMatchObject({ code: 'conflict' })
     await localFiles.receiveFile(out, inPieces(Buffer.from('new')), { overwrite: true })
-    expect(lstatSync(out).isFile()).toBe(true)
+    expect(readFileSync(out, 'utf8')).toBe('new')
+    rmSync(out)
+    symlinkSync(join(home, 'canary'), out)
+    expect(await refusal(localFiles.receiveFile(out, inPieces(Buffer.from('new')), { overwrite: true }))).toMatchObject({
+      code: 'conflict',
+      message: expect.stringContaining('is a link, and none is followed'),
+    })
     rmSync(out)
     mkdirSync(out)
     expect(await refusal(localFiles.receiveFile(out, inPieces(Buffer.from('new')), { overwrite: true }))).toMatchObject({

@@ -1,0 +1,67 @@
+/**
+ * The way to where something is to be put. A guest that a folder on it is shared with may plant a link there, or swap a folder for one, at any time: every part
+ * is opened by its name in the one before, which is held, and a link is followed only where nobody but the system's own administrator can have put it.
+ */
+import { resolve } from 'node:path'
+import { SandboxError } from '../contract/errors.js'
+import { printable } from '../contract/printable.js'
+import { HostFolder } from './host-folder-handle.js'
+
+const mostLinks = 40
+const writableByOthers = 0o022
+const sticky = 0o1000
+
+/** The last part of a path, in the folder that holds it. */
+export interface LocalPlace extends AsyncDisposable {
+  readonly folder: HostFolder
+  readonly name: Buffer
+}
+
+/** Throws SandboxError('conflict') for a link on the way that anybody else may have planted. The last part is not looked at. */
+export async function openPlace(path: string): Promise<LocalPlace> {
+  const names = resolve(path).split('/').filter(Boolean)
+  const name = names.pop() ?? '.'
+  const folder = await walkTo(names, path)
+  return { folder, name: Buffer.from(name), [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() }
+}
+
+async function walkTo(names: readonly string[], path: string): Promise<HostFolder> {
+  const left = [...names].reverse()
+  let links = 0
+  let folder = await HostFolder.root()
+  try {
+    for (let name = left.pop(); name !== undefined; name = left.pop()) {
+      const bytes = Buffer.from(name)
+      const isLink = (await folder.look(bytes))?.isSymbolicLink() === true
+      if (isLink) links += 1
+      const target = isLink ? await trustedTarget({ folder, name: bytes, path, links }) : undefined
+      if (target !== undefined) left.push(...target.split('/').filter(Boolean).reverse())
+      if (target !== undefined && !target.startsWith('/')) continue
+      const outer = folder
+      folder = target === undefined ? await outer.pass(bytes) : await HostFolder.root()
+      await outer[Symbol.asyncDispose]()
+    }
+    return folder
+  } catch (error) {
+    await folder[Symbol.asyncDispose]()
+    throw error
+  }
+}
+
+interface LinkOnTheWay {
+  readonly folder: HostFolder
+  readonly name: Buffer
+  readonly path: string
+  /** With this one. */
+  readonly links: number
+}
+
+/** Nobody else can make a link that is root's, nor move one there when the folder is root's too. */
+async function trustedTarget({ folder, name, path, links }: LinkOnTheWay): Promise<string> {
+  const [above, link] = [await folder.status(), await folder.look(name)]
+  const isClosed = (above.mode & writableByOthers) === 0 || (above.mode & sticky) !== 0
+  if (above.uid === 0 && isClosed && link?.uid === 0 && links <= mostLinks) return (await folder.readLink(name)).toString()
+  throw new SandboxError('conflict', `download: ${printable(name.toString())} on the way to ${printable(path)} is a link, which a guest may have planted`, {
+    hint: `realpath -- '${printable(path)}'`,
+  })
+}
