@@ -108,7 +108,8 @@ export class InputFlow {
     this.#wake = undefined
   }
 
-  write(bytes: Uint8Array): Promise<void> {
+  /** False when the program had ended before it was handed all of it. */
+  write(bytes: Uint8Array): Promise<boolean> {
     if (this.#isEnded && !this.#isOver) return Promise.reject(this.#outbox.failure ?? new SandboxError('conflict', 'the input of this run is closed'))
     return this.#inTurn(() => this.#feed(bytes))
   }
@@ -121,22 +122,27 @@ export class InputFlow {
     })
   }
 
-  #inTurn(act: () => Promise<void>): Promise<void> {
+  #inTurn<Result>(act: () => Promise<Result>): Promise<Result> {
     const result = this.#turn.then(act)
-    this.#turn = result.catch(() => {})
+    this.#turn = result.then(
+      () => undefined,
+      () => undefined,
+    )
     return result
   }
 
-  async #feed(bytes: Uint8Array): Promise<void> {
+  async #feed(bytes: Uint8Array): Promise<boolean> {
+    if (this.#isOver) return false
     for (let at = 0; at < bytes.length; ) {
       await this.#untilCredit(Math.min(bytes.length - at, worthSendingBytes))
-      if (!(await this.#mayGoOn())) return
+      if (!(await this.#mayGoOn())) return false
       const batch = bytes.subarray(at, at + this.#credit)
       this.#credit -= batch.length
       at += batch.length
       await this.#outbox.deliver(this.#cut(batch))
     }
     if (this.#outbox.failure && !this.#isOver) throw this.#outbox.failure
+    return true
   }
 
   async #untilCredit(bytes: number): Promise<void> {

@@ -6,7 +6,7 @@ const framesAtOnce = 4
 const pieceBytes = maxPayloadBytes - frameHeaderBytes
 
 export interface ContentSink {
-  write(bytes: Uint8Array): Promise<void>
+  write(bytes: Uint8Array): Promise<unknown>
 }
 
 /** One for each worker: its buffer is used again for every piece, because a write is done with the bytes when it resolves. */

@@ -22,8 +22,8 @@ export interface WardenProcess {
   readonly pid: number
   /** One consumer; not reading it holds the program back. Leaving the iteration early discards the rest. */
   readonly output: AsyncIterable<OutputEvent, undefined>
-  /** Resolves when the bytes are on their way and their memory may be used again; quiet when the program closed its stdin or ended. */
-  write(bytes: Uint8Array): Promise<void>
+  /** Resolves when the bytes are on their way and their memory may be used again; to false when the program had ended before. Quiet when it closed its stdin. */
+  write(bytes: Uint8Array): Promise<boolean>
   endInput(): Promise<void>
   /** Of its terminal; quiet when it has ended. Throws SandboxError('invalid') for no size, 'conflict' when it has no terminal. */
   resize(size: TerminalSize): void
@@ -117,7 +117,7 @@ export class Run implements WardenProcess, Party {
     this.#link.outbox.send(encodeFrame('release', { run: this.id }))
   }
 
-  write(bytes: Uint8Array): Promise<void> {
+  write(bytes: Uint8Array): Promise<boolean> {
     return this.#input.write(bytes)
   }
 

@@ -47,7 +47,7 @@ export interface PlatformProcess {
    * each iteration is a reader of its own, which begins where this view does; not reading holds nothing back, and what is missed is told as `dropped`.
    */
   readonly output: AsyncIterable<OutputEvent>
-  /** Resolves when the bytes are accepted; a program that closed its stdin swallows them quietly. */
+  /** Resolves when the bytes are accepted; a program that closed its stdin swallows them quietly, 'conflict' when it ended before. */
   write(bytes: Uint8Array): Promise<void>
   endInput(): Promise<void>
   /** To the program's process group; quiet when it has ended. */
@@ -56,6 +56,9 @@ export interface PlatformProcess {
   resize(size: TerminalSize): Promise<void>
   /** With all its descendants; resolves when none is left. */
   kill(reason?: string): Promise<void>
+  /** Whether this process of Node.js goes on for as long as the program does: it does, unless `unref` was called last, by any of its views. */
+  ref(): void
+  unref(): void
   /** Settles when the program has ended and its output is read to the end (or dropped). Rejects only when the sandbox fails. */
   readonly ended: Promise<Ending>
 }

@@ -146,4 +146,12 @@ class KeptView implements PlatformProcess {
   async kill(reason?: string): Promise<void> {
     await this.#keeping.program.kill(reason)
   }
+
+  ref(): void {
+    this.#keeping.program.ref()
+  }
+
+  unref(): void {
+    this.#keeping.program.unref()
+  }
 }

@@ -11,6 +11,7 @@ import { MeteredOutput } from './metered-output.js'
 import { outcomeOf, type Stop } from './outcome.js'
 import { ProcessorDeadline } from './processor-deadline.js'
 import { signalNumber } from './signals.js'
+import { inputOver } from './unstarted-program.js'
 import { usageOf } from './usage.js'
 
 /** What a run asks of the sandbox it is in. */
@@ -86,11 +87,20 @@ export class RunningProgram implements PlatformProcess {
 
   async write(bytes: Uint8Array): Promise<void> {
     if (!(bytes instanceof Uint8Array)) throw new SandboxError('invalid', 'stdin: must be written as bytes (Uint8Array)')
-    await this.#start.program.write(bytes).catch((error: unknown) => this.#inputFailure(error))
+    const isTaken = await this.#start.program.write(bytes).catch((error: unknown) => this.#inputFailure(error))
+    if (!isTaken) throw inputOver()
   }
 
   async endInput(): Promise<void> {
     await this.#start.program.endInput().catch((error: unknown) => this.#inputFailure(error))
+  }
+
+  ref(): void {
+    this.#start.program.ref()
+  }
+
+  unref(): void {
+    this.#start.program.unref()
   }
 
   signal(name: SignalName): Promise<void> {

@@ -1,3 +1,4 @@
+import { SandboxError } from '../contract/errors.js'
 import type { PlatformProcess } from '../contract/platform.js'
 import type { Ending, LimitHits, OutputEvent, Outcome } from '../contract/run.js'
 import { nothingUsed, toMicroseconds } from './usage.js'
@@ -20,9 +21,19 @@ export class UnstartedProgram implements PlatformProcess {
     this.ended = Promise.resolve({ outcome, usage, truncated: false })
   }
 
-  async write(): Promise<void> {}
+  // eslint-disable-next-line @typescript-eslint/require-await -- what is wrong rejects
+  async write(): Promise<void> {
+    throw inputOver()
+  }
   async endInput(): Promise<void> {}
   async signal(): Promise<void> {}
   async resize(): Promise<void> {}
   async kill(): Promise<void> {}
+  ref(): void {}
+  unref(): void {}
+}
+
+/** As the kernel tells by EPIPE. */
+export function inputOver(): SandboxError {
+  return new SandboxError('conflict', 'stdin: the program has ended')
 }

@@ -43,6 +43,10 @@ export class WorkerPatience implements Omit<WardenProcess, 'pid' | 'signal' | 'r
     return this.#isSilent
   }
 
+  get isWaitedFor(): boolean {
+    return this.#waits > 0
+  }
+
   /** From now on it may be silent for as long as it likes. */
   turnOff(): void {
     this.#isOff = true
@@ -66,7 +70,7 @@ export class WorkerPatience implements Omit<WardenProcess, 'pid' | 'signal' | 'r
     this.#options.program.unref()
   }
 
-  write(bytes: Uint8Array): Promise<void> {
+  write(bytes: Uint8Array): Promise<boolean> {
     return this.#waiting(this.#options.program.write(bytes))
   }
 

@@ -2,7 +2,8 @@ import type { EventEmitter } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import { SandboxError } from '../contract/errors.js'
 import type { PlatformProcess } from '../contract/platform.js'
-import type { Ending, Outcome, OutputEvent, SignalName } from '../contract/run.js'
+import type { Command, Outcome, SignalName } from '../contract/run.js'
+import { readableOf, type StreamModule, writableOf, type Written } from './child-process-streams.js'
 
 type Listener = (...args: never[]) => void
 
@@ -27,7 +28,8 @@ export interface NodeWritable extends Emitter {
 
 /**
  * What `child_process.spawn()` gives, of a program in a sandbox. Its events come as there: `spawn`, then what the streams have, then `exit` with code and
- * signal, then `close` once the streams have ended; or `error` and `close` when it did not start. An ending by one of our limits is told as SIGKILL.
+ * signal, then `close` once the streams have ended; or `error` and `close` when it did not start, and only then: as there, an `error` that nobody listens
+ * for is an uncaught one. An ending by one of our limits, or with its sandbox, is told as SIGKILL.
  */
 export interface ChildProcessView extends Emitter {
   /** As seen inside; undefined when it did not start. */
@@ -40,20 +42,27 @@ export interface ChildProcessView extends Emitter {
   readonly signalCode: string | null
   /** Whether a signal was sent by `kill`. */
   readonly killed: boolean
-  /** False when it has ended. SIGTERM when not given, as there. */
+  /** There are no messages to such a child. */
+  readonly connected: false
+  /** The program, `/bin/sh` for a string; empty when it was attached to. */
+  readonly spawnfile: string
+  readonly spawnargs: readonly string[]
+  /** False when it has ended. SIGTERM when not given, as there; throws for what is no signal. */
   kill(signal?: SignalName | number): boolean
+  /** Whether Node.js goes on for as long as the program does. */
+  ref(): void
+  unref(): void
 }
 
-export interface Viewed {
+export interface Viewed extends Written {
   readonly program: PlatformProcess
-  wait(): Promise<Ending>
-  write(chunk: Uint8Array): Promise<void>
-  end(): Promise<void>
+  readonly command: Command | undefined
 }
 
 interface NodeModules {
   readonly events: { readonly EventEmitter: typeof EventEmitter }
-  readonly stream: { readonly Readable: typeof Readable; readonly Writable: typeof Writable }
+  readonly stream: StreamModule
+  readonly signals: Readonly<Record<string, number>>
   readonly nextTick: (act: () => void) => void
 }
 
@@ -67,77 +76,101 @@ function nodeModules(): NodeModules {
   const host = (globalThis as { process?: NodeHost }).process
   const events = host?.getBuiltinModule?.('node:events') as NodeModules['events'] | undefined
   const stream = host?.getBuiltinModule?.('node:stream') as NodeModules['stream'] | undefined
-  if (!events || !stream) throw new SandboxError('unsupported', 'the streams and events of Node.js are not available here')
-  return { events, stream, nextTick: (act) => host?.nextTick?.(act) }
+  const os = host?.getBuiltinModule?.('node:os') as { readonly constants: { readonly signals: Record<string, number> } } | undefined
+  if (!events || !stream || !os) throw new SandboxError('unsupported', 'the streams and events of Node.js are not available here')
+  return { events, stream, signals: os.constants.signals, nextTick: (act) => host?.nextTick?.(act) }
+}
+
+interface Told {
+  readonly program: PlatformProcess
+  readonly stdin: Writable
+  readonly outputs: readonly [Readable, Readable]
+  readonly state: { exitCode: number | null; signalCode: string | null; isOver: boolean }
+  /** Resolves when the listeners were called. */
+  emit(event: string, ...values: readonly unknown[]): Promise<void>
 }
 
 export function viewAsChildProcess(viewed: Viewed): ChildProcessView {
-  const { events, stream, nextTick } = nodeModules()
-  const { program } = viewed
+  const { events, stream, signals, nextTick } = nodeModules()
+  const { program, command } = viewed
   const stdin = writableOf(viewed, stream)
   const stdout = readableOf(program, { type: 'stdout', stream })
   const stderr = readableOf(program, { type: 'stderr', stream })
   const hasStarted = program.pid !== 0
   const state = { exitCode: null as number | null, signalCode: null as string | null, killed: false, isOver: !hasStarted }
-  const kill = (signal: SignalName | number = 'SIGTERM'): boolean => {
+  const kill = (signal: unknown = 'SIGTERM'): boolean => {
+    const name = signal === 0 ? undefined : signalNamed(signal, signals)
     if (state.isOver) return false
-    send(program, signal)
+    // Whoever listens for the program's end is told when its sandbox fails.
+    if (name !== undefined) (name === 'SIGKILL' ? program.kill() : program.signal(name)).catch(() => undefined)
     state.killed = true
     return true
   }
   const emitter = new events.EventEmitter()
   const child = Object.defineProperties(emitter, {
-    pid: { value: hasStarted ? program.pid : undefined, enumerable: true },
     exitCode: { get: () => state.exitCode, enumerable: true },
     signalCode: { get: () => state.signalCode, enumerable: true },
     killed: { get: () => state.killed, enumerable: true },
   })
-  // Listeners are added once the caller has this.
-  nextTick(() => void tell({ viewed, emitter, stdin, outputs: [stdout, stderr], hasStarted, state }))
-  return Object.assign(child, { stdin, stdout, stderr, stdio: [stdin, stdout, stderr] as const, kill }) as unknown as ChildProcessView
+  // Listeners are added once the caller has this. What one of them throws, or an error that none hears, is an uncaught exception as with Node's own.
+  const emit: Told['emit'] = (event, ...values) =>
+    new Promise((resolve) => {
+      nextTick(() => {
+        try {
+          emitter.emit(event, ...values)
+        } finally {
+          resolve()
+        }
+      })
+    })
+  void tell({ program, stdin, outputs: [stdout, stderr], state, emit })
+  const streams = { stdin, stdout, stderr, stdio: [stdin, stdout, stderr] as const }
+  const calls = { kill, ref: () => program.ref(), unref: () => program.unref() }
+  return Object.assign(child, {
+    pid: hasStarted ? program.pid : undefined,
+    connected: false,
+    ...callOf(command),
+    ...streams,
+    ...calls,
+  }) as unknown as ChildProcessView
 }
 
-/** SIGKILL by its number too. */
-function send(program: PlatformProcess, signal: SignalName | number): void {
-  const name: SignalName = typeof signal === 'number' ? (numbered[signal] ?? `SIG${signal}`) : signal
-  const sent = name === 'SIGKILL' ? program.kill() : program.signal(name)
-  // Whoever waits for the program is told when its sandbox fails.
-  sent.catch(() => undefined)
+/** As Node tells it of its own; a string is for the shell. */
+function callOf(command: Command | undefined): Pick<ChildProcessView, 'spawnfile' | 'spawnargs'> {
+  const spawnargs = typeof command === 'string' ? ['/bin/sh', '-c', command] : [...(command ?? [])]
+  return { spawnfile: spawnargs[0] ?? '', spawnargs }
 }
 
-const numbered: Readonly<Record<number, SignalName>> = { 1: 'SIGHUP', 2: 'SIGINT', 3: 'SIGQUIT', 9: 'SIGKILL', 10: 'SIGUSR1', 12: 'SIGUSR2', 15: 'SIGTERM' }
-
-interface Told {
-  readonly viewed: Viewed
-  readonly emitter: EventEmitter
-  readonly stdin: Writable
-  readonly outputs: readonly [Readable, Readable]
-  readonly hasStarted: boolean
-  readonly state: { exitCode: number | null; signalCode: string | null; isOver: boolean }
+/** By name or number; throws what Node throws for any other. Node knows no real-time signals, which a program inside may well use. */
+function signalNamed(signal: unknown, signals: NodeModules['signals']): SignalName {
+  const wanted = typeof signal === 'string' ? signal.toUpperCase() : signal
+  const named = Object.entries(signals).find(([name, number]) => name === wanted || number === wanted)?.[0]
+  const isRealTime = typeof wanted === 'string' && /^SIG(?:3[2-9]|[45]\d|6[0-4])$/.test(wanted)
+  if (named === undefined && !isRealTime) throw Object.assign(new TypeError(`Unknown signal: ${String(signal)}`), { code: 'ERR_UNKNOWN_SIGNAL' })
+  return (named ?? wanted) as SignalName
 }
 
-async function tell({ viewed, emitter, stdin, outputs, hasStarted, state }: Told): Promise<void> {
+async function tell({ program, stdin, outputs, state, emit }: Told): Promise<void> {
   const closed = Promise.all(outputs.map((output) => new Promise<void>((resolve) => output.once('close', () => resolve()))))
-  if (hasStarted) emitter.emit('spawn')
-  try {
-    const { outcome } = await viewed.wait()
-    state.isOver = true
-    Object.assign(state, codesOf(outcome))
-    if (outcome.kind === 'not-started') emitter.emit('error', startError(outcome))
-    else emitter.emit('exit', state.exitCode, state.signalCode)
-  } catch (error) {
-    state.isOver = true
-    emitter.emit('error', error)
-  }
+  if (program.pid !== 0) await emit('spawn')
+  const outcome = await program.ended.then(
+    (ending) => ending.outcome,
+    // It went with its sandbox, whose owner is told why by every call.
+    () => undefined,
+  )
+  state.isOver = true
+  Object.assign(state, codesOf(outcome))
+  if (outcome?.kind === 'not-started') await emit('error', startError(outcome))
+  else await emit('exit', state.exitCode, state.signalCode)
   stdin.destroy()
   // What nobody reads must not hold `close` back.
   for (const output of outputs) if (output.readableFlowing === null && output.listenerCount('readable') === 0) output.resume()
   await closed
-  emitter.emit('close', state.exitCode, state.signalCode)
+  await emit('close', state.exitCode, state.signalCode)
 }
 
-function codesOf(outcome: Outcome): { exitCode: number | null; signalCode: string | null } {
-  switch (outcome.kind) {
+function codesOf(outcome: Outcome | undefined): { exitCode: number | null; signalCode: string | null } {
+  switch (outcome?.kind) {
     case 'exited':
       return { exitCode: outcome.code, signalCode: null }
     case 'signaled':
@@ -152,42 +185,4 @@ function codesOf(outcome: Outcome): { exitCode: number | null; signalCode: strin
 function startError({ code, reason }: Extract<Outcome, { readonly kind: 'not-started' }>): Error {
   const [name, errno] = code === 127 ? ['ENOENT', -2] : ['EACCES', -13]
   return Object.assign(new Error(`spawn ${name}: ${reason}`), { code: name, errno, syscall: 'spawn' })
-}
-
-function readableOf(program: PlatformProcess, { type, stream }: Pick<NodeModules, 'stream'> & Pick<OutputEvent, 'type'>): Readable {
-  let events: AsyncIterator<OutputEvent, undefined> | undefined
-  const next = async (): Promise<Uint8Array | null> => {
-    events ??= program.output[Symbol.asyncIterator]() as AsyncIterator<OutputEvent, undefined>
-    for (;;) {
-      const { done, value } = await events.next()
-      if (done === true) return null
-      if (value.type === type && value.bytes.length > 0) return value.bytes
-    }
-  }
-  return new stream.Readable({
-    read() {
-      next().then(
-        (bytes) => this.push(bytes),
-        // Told by the child itself: a stream's own error would have to be listened for on each of them.
-        () => this.destroy(),
-      )
-    },
-    destroy(error, done) {
-      void events?.return?.()
-      done(error)
-    },
-  })
-}
-
-function writableOf(viewed: Viewed, { Writable }: NodeModules['stream']): Writable {
-  const settle = (act: Promise<void>, done: (error?: Error | null) => void): void => {
-    act.then(
-      () => done(),
-      (error: unknown) => done(error as Error),
-    )
-  }
-  return new Writable({
-    write: (chunk: Uint8Array, _, done) => settle(viewed.write(chunk), done),
-    final: (done) => settle(viewed.end(), done),
-  })
 }

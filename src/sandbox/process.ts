@@ -1,6 +1,7 @@
+import { checkCallOptions } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
-import type { PlatformProcess } from '../contract/platform.js'
-import type { Ending, SignalName, TerminalSize } from '../contract/run.js'
+import type { CallOptions, PlatformProcess } from '../contract/platform.js'
+import type { Command, Ending, SignalName, TerminalSize } from '../contract/run.js'
 import { type ChildProcessView, viewAsChildProcess } from './child-process.js'
 import { type Chunk, Feeding, toBytes } from './input.js'
 import { ProcessOutput } from './process-output.js'
@@ -15,7 +16,7 @@ export class ProcessInput {
     this.#program = program
   }
 
-  /** Resolves when the bytes are accepted; quiet when the program reads no more. Rejects with `conflict` after the end. */
+  /** Resolves when the bytes are accepted; quiet when the program closed its stdin. Rejects with `conflict` after the end, its own or the program's. */
   async write(chunk: Chunk): Promise<void> {
     const bytes = toBytes(chunk)
     if (this.#isEnded) throw new SandboxError('conflict', 'stdin: nothing can be written after its end')
@@ -38,22 +39,30 @@ export class ProcessInput {
   }
 }
 
+export interface ProcessOrigin {
+  readonly command?: Command
+  readonly source?: AsyncIterator<unknown, unknown> | undefined
+}
+
 /**
  * A view of a program that its platform keeps: written to, read from, signaled and waited for while other things run. Any number of views may be held,
  * and losing one ends nothing.
  *
  * It is never held back and never killed for what it prints: the last of it is kept (the `ring` of the sandbox's spec), and who reads too late or too
- * slowly finds in `droppedBytes` how much is missing. It ends with its sandbox, and until then keeps Node.js running as a child process does.
+ * slowly finds in `droppedBytes` how much is missing. It ends with its sandbox, and until then keeps Node.js running as a child process does, unless `unref()`
+ * was called.
  */
 export class Process implements AsyncDisposable {
   readonly stdin: ProcessInput
   readonly #program: PlatformProcess
   readonly #outputs: Readonly<Record<'stdout' | 'stderr', ProcessOutput>>
   readonly #feeding: Feeding | undefined
+  readonly #command: Command | undefined
 
-  /** Without a source stdin stays open to be written to. */
-  constructor(program: PlatformProcess, source?: AsyncIterator<unknown, unknown>) {
+  /** Without a source stdin stays open to be written to; without a command it is one that was attached to. */
+  constructor(program: PlatformProcess, { source, command }: ProcessOrigin = {}) {
     this.#program = program
+    this.#command = command
     this.stdin = new ProcessInput(program)
     this.#outputs = { stdout: new ProcessOutput(program, 'stdout'), stderr: new ProcessOutput(program, 'stderr') }
     this.#feeding = source === undefined ? undefined : new Feeding(program, source)
@@ -80,9 +89,9 @@ export class Process implements AsyncDisposable {
     return { stdout: this.#outputs.stdout.droppedBytes, stderr: this.#outputs.stderr.droppedBytes }
   }
 
-  /** How it ended. May be asked any number of times; rejects only when the sandbox fails. */
-  async wait(): Promise<Ending> {
-    const ending = await this.#program.ended
+  /** How it ended. May be asked any number of times; rejects only when the sandbox fails, or with the signal's reason: the waiting ends then, not the program. */
+  async wait(options: CallOptions = {}): Promise<Ending> {
+    const ending = await endOf(this.#program, options)
     this.#feeding?.throwIfFailed()
     return ending
   }
@@ -105,13 +114,42 @@ export class Process implements AsyncDisposable {
     await this.#program.resize(size)
   }
 
+  /** Lets Node.js end while the program runs, which ends it and its sandbox; `ref()` takes that back. Both are the program's, not this view's. */
+  unref(): this {
+    this.#program.unref()
+    return this
+  }
+
+  ref(): this {
+    this.#program.ref()
+    return this
+  }
+
   /** The same program for code that expects what `child_process.spawn()` gives. Only in Node.js. Its streams are read apart from `stdout` and `stderr`. */
   toChildProcess(): ChildProcessView {
     const { stdin } = this
-    return viewAsChildProcess({ program: this.#program, wait: () => this.wait(), write: (chunk) => stdin.write(chunk), end: () => stdin.end() })
+    return viewAsChildProcess({ program: this.#program, command: this.#command, write: (chunk) => stdin.write(chunk), end: () => stdin.end() })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill()
+  }
+}
+
+/** Rejects with the reason of the signal when that aborts first. */
+export async function endOf(program: PlatformProcess, options: CallOptions): Promise<Ending> {
+  const { signal } = checkCallOptions(options)
+  if (!signal) return program.ended
+  signal.throwIfAborted()
+  let stop = (): void => undefined
+  const aborted = new Promise<never>((_, reject) => {
+    // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- a signal's reason may be anything
+    stop = () => reject(signal.reason)
+    signal.addEventListener('abort', stop, { once: true })
+  })
+  try {
+    return await Promise.race([program.ended, aborted])
+  } finally {
+    signal.removeEventListener('abort', stop)
   }
 }

@@ -1,6 +1,7 @@
-import type { PlatformProcess } from '../contract/platform.js'
+import type { CallOptions, PlatformProcess } from '../contract/platform.js'
 import type { Ending, SignalName, TerminalSize } from '../contract/run.js'
 import { type Chunk, toBytes } from './input.js'
+import { endOf } from './process.js'
 import { ProcessOutput } from './process-output.js'
 
 /** A program in a terminal of its own: a shell, an editor, anything that asks for one. It is kept, as a process is, and can be attached to by its pid or tag. */
@@ -28,7 +29,7 @@ export class Terminal implements AsyncDisposable {
     return this.#output.droppedBytes
   }
 
-  /** As if typed: '\x03' is Ctrl-C, '\x04' Ctrl-D, '\r' the Enter key. Resolves when it is accepted. */
+  /** As if typed: '\x03' is Ctrl-C, '\x04' Ctrl-D, '\r' the Enter key. Resolves when it is accepted; rejects with `conflict` when the program has ended. */
   async write(chunk: Chunk): Promise<void> {
     await this.#program.write(toBytes(chunk))
   }
@@ -43,9 +44,20 @@ export class Terminal implements AsyncDisposable {
     await (signal === 'SIGKILL' ? this.#program.kill() : this.#program.signal(signal))
   }
 
-  /** How it ended. May be asked any number of times; rejects only when the sandbox fails. */
-  async wait(): Promise<Ending> {
-    return this.#program.ended
+  /** How it ended. May be asked any number of times; rejects only when the sandbox fails, or with the signal's reason: the waiting ends then, not the program. */
+  async wait(options: CallOptions = {}): Promise<Ending> {
+    return endOf(this.#program, options)
+  }
+
+  /** Lets Node.js end while the program runs, which ends it and its sandbox; `ref()` takes that back. */
+  unref(): this {
+    this.#program.unref()
+    return this
+  }
+
+  ref(): this {
+    this.#program.ref()
+    return this
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

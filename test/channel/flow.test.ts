@@ -115,15 +115,15 @@ describe('input', () => {
     await writing
   })
 
-  it('of a program that ended is swallowed, also when it waits for credit', async () => {
+  it('of a program that ended is dropped and said to be, also when it waits for credit', async () => {
     const { peer, process } = await running()
     const writing = process.write(Buffer.alloc(windowBytes * 2))
     await settle()
     peer.endOutput(1)
     peer.exited(1)
-    await writing
+    expect(await writing).toBe(false)
     await process.exited
-    await process.write(Buffer.alloc(10))
+    expect(await process.write(Buffer.alloc(10))).toBe(false)
     await process.endInput()
     expect(fedBytes(peer).length).toBe(windowBytes)
   })

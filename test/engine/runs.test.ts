@@ -179,14 +179,14 @@ describe('streams', () => {
     expect((await run({ command: ['cat'] })).stdout).toBe('')
   })
 
-  test('writing to a stdin that is closed is a conflict while the program runs, and quiet when it has ended', async () => {
+  test('writing to a stdin that is closed is a conflict, and so is writing to one that has ended, which may be told that there is no more', async () => {
     const program = await engine.start(id, { command: 'read x; exit 0', stdin: true })
     const unfed = await engine.start(id, { command: 'sleep 30' })
     expect(await rejectionOf(unfed.write(new Uint8Array(1)))).toMatchObject({ code: 'conflict' })
     await unfed.kill()
     await program.write(Buffer.from('line\n'))
     await collect(program)
-    await program.write(Buffer.from('more'))
+    expect(await rejectionOf(program.write(Buffer.from('more')))).toMatchObject({ code: 'conflict', message: 'stdin: the program has ended' })
     await program.endInput()
   })
 

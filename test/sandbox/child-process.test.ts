@@ -74,11 +74,47 @@ describe('a process seen as a child process', () => {
     expect(await Promise.all([...texts, new Response(process.stdout as never).text()])).toEqual(Array(3).fill('one\ntwo\n'))
   })
 
-  test('whose sandbox fails is told by an error and an end', async () => {
-    const child = (await sandbox.spawn(['cat'])).toChildProcess() as unknown as ChildProcess
-    const told = [once(child, 'error'), new Promise((resolve) => child.once('close', resolve))] as const
+  test('whose sandbox closes is told as killed, with nobody listening for errors, also while it is written to and read', async () => {
+    const child = (await sandbox.spawn(['sleep', '30'])).toChildProcess() as unknown as ChildProcess
+    const told: string[] = []
+    child.on('exit', (...codes) => told.push(`exit ${codes.join()}`))
+    child.stdout?.on('end', () => told.push('end')).resume()
+    child.stdin?.write(Buffer.alloc(5_000_000))
+    const closed = once(child, 'close')
     await sandbox.close()
-    expect(await told[0].catch((error: unknown) => [error])).toMatchObject([{ code: 'closed' }])
-    await told[1]
+    expect(await closed).toEqual([null, 'SIGKILL'])
+    expect([told.toSorted(), child.signalCode, child.kill()]).toEqual([['end', 'exit ,SIGKILL'], 'SIGKILL', false])
+  })
+
+  test('has an input that breaks as a pipe does when the program ends without reading it', async () => {
+    const child = (await sandbox.spawn(['sh', '-c', 'sleep 0.2'])).toChildProcess() as unknown as ChildProcess
+    const failed = once(child.stdin as NodeJS.EventEmitter, 'error')
+    child.stdin?.write(Buffer.alloc(5_000_000))
+    expect(await failed).toMatchObject([{ code: 'EPIPE', syscall: 'write' }])
+  })
+
+  test('tells what it was started with as Node.js does, and refuses what is no signal in its words', async () => {
+    const ofNode = spawn('sleep', ['30'])
+    const own = (await ours(['sleep', '30'])) as ChildProcess
+    const told = ({ spawnfile, spawnargs, connected }: ChildProcess): unknown => ({ spawnfile, spawnargs, connected })
+    expect(told(own)).toEqual(told(ofNode))
+    for (const wrong of ['SIGBAD', '', 99, 'TERM']) {
+      const [theirs, mine] = [ofNode, own].map((child) => thrownBy(() => child.kill(wrong as never)))
+      expect(mine).toMatchObject({ name: 'TypeError', code: 'ERR_UNKNOWN_SIGNAL', message: (theirs as Error).message })
+    }
+    const ends = [ofNode, own].map((child) => once(child, 'exit'))
+    expect([own.kill(0), own.kill('sigint' as never), ofNode.kill('sigint' as never)]).toEqual([true, true, true])
+    const [theirs, mine] = await Promise.all(ends)
+    expect(mine).toEqual(theirs)
+    const shell = (await sandbox.spawn('true')).toChildProcess()
+    expect([shell.spawnfile, shell.spawnargs]).toEqual(['/bin/sh', ['/bin/sh', '-c', 'true']])
   })
 })
+
+function thrownBy(act: () => unknown): unknown {
+  try {
+    return act()
+  } catch (error) {
+    return error
+  }
+}

@@ -157,4 +157,31 @@ describe('a process', () => {
     expect(await reading).toMatchObject({ code: 'closed' })
     expect(await rejectionOf(process.stdin.write('x'))).toMatchObject({ code: 'closed' })
   })
+
+  test('is waited for until a signal says so, and lives on', async () => {
+    const process = await sandbox.spawn('read line; exit 5')
+    const controller = new AbortController()
+    const waiting = rejectionOf(process.wait({ signal: controller.signal }))
+    controller.abort('no longer')
+    expect(await waiting).toBe('no longer')
+    expect(await rejectionOf(process.wait({ signal: controller.signal }))).toBe('no longer')
+    expect(await rejectionOf(process.wait({ timeout: 5 } as never))).toMatchObject({ code: 'invalid', message: 'timeout: is not a known field' })
+    await process.stdin.end('x\n')
+    expect((await process.wait({ signal: new AbortController().signal })).outcome).toEqual({ kind: 'exited', code: 5 })
+  })
+
+  test('that has ended takes no input, and says so to who writes, also of what it had not taken', async () => {
+    const ended = { code: 'conflict', message: 'stdin: the program has ended' }
+    const process = await sandbox.spawn(['sleep', '30'])
+    const waiting = rejectionOf(process.stdin.write(new Uint8Array(5_000_000)))
+    await process.kill()
+    expect(await waiting).toMatchObject(ended)
+    expect(await rejectionOf(process.stdin.write('x'))).toMatchObject(ended)
+    const writer = process.stdin.writable.getWriter()
+    writer.closed.catch(() => undefined)
+    expect(await rejectionOf(writer.write('x'))).toMatchObject(ended)
+    const terminal = await sandbox.terminal({ command: ['true'] })
+    await terminal.wait()
+    expect(await rejectionOf(terminal.write('x'))).toMatchObject(ended)
+  })
 })

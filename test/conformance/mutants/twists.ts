@@ -123,6 +123,8 @@ function withEnding(program: PlatformProcess, change: (ending: Ending) => Ending
     signal: (name) => program.signal(name),
     resize: (size) => program.resize(size),
     kill: (reason) => program.kill(reason),
+    ref: () => program.ref(),
+    unref: () => program.unref(),
     ended,
   }
 }
