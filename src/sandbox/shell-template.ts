@@ -1,6 +1,7 @@
 import { SandboxError } from '../contract/errors.js'
 import { kindOf } from '../contract/plain-object.js'
 import type { RunRequest } from '../contract/run.js'
+import { type Evaluation, evaluationBetween, valueMark } from './shell-evaluated.js'
 import { afterValue, placeAfter, shellStart } from './shell-quotes.js'
 import type { RunResult } from './run.js'
 
@@ -90,17 +91,30 @@ export class ShellCommand implements PromiseLike<ShellResult> {
  * that the shell would not take as a word – inside quotes, in a comment, after `$` or in what follows `<<` – is refused: SandboxError('invalid').
  */
 export function shellCommand(template: TemplateStringsArray, values: readonly ShellWord[]): string {
+  if (!Array.isArray(template) || !Array.isArray(template.raw))
+    throw new SandboxError('invalid', `$: expected a template, as in sandbox.$\`ls\`, got ${kindOf(template)}`)
   let command = ''
+  let seen = ''
   let place = shellStart
   template.raw.forEach((text, index) => {
     command += text
+    seen += text
     place = placeAfter(place, text)
     if (index === template.raw.length - 1) return
     if (place.kind !== 'words') throw new SandboxError('invalid', `value ${index + 1} stands ${place.where}, where it cannot be made one word`)
-    command += wordsOf(values[index], index)
+    const evaluation = evaluationBetween(seen, template.raw[index + 1] ?? '')
+    command += evaluation ? numberFor(values[index], index, evaluation) : wordsOf(values[index], index)
+    seen += valueMark
     place = afterValue
   })
   return command
+}
+
+/** Bare, for there quotes are no quotes; a space keeps a sign apart from another. */
+function numberFor(value: unknown, index: number, { where, takesNumbers }: Evaluation): string {
+  if (takesNumbers && Number.isSafeInteger(value)) return Number(value) < 0 && where === 'in arithmetic' ? ` ${String(value)}` : String(value)
+  const instead = takesNumbers ? 'give it as a whole number' : 'give it by .env({ NAME: value }) and write "$NAME" where a word is meant'
+  throw new SandboxError('invalid', `value ${index + 1} stands ${where}, where the shell evaluates it once more; ${instead}`)
 }
 
 function wordsOf(value: unknown, index: number): string {

@@ -62,6 +62,47 @@ describe('a command with values', () => {
     expect(await rejectionOf(call())).toMatchObject({ code: 'invalid', message: expect.stringContaining('value 1 stands') })
   })
 
+  const evil = 'a[$(id >&2)]'
+  test.each([
+    ['arithmetic', () => sandbox.$`echo $((${evil}))`],
+    ['arithmetic with brackets', () => sandbox.$`echo $(( (1 + 2) * ${evil} ))`],
+    ['an arithmetic command', () => sandbox.$`((${evil}))`],
+    ['old arithmetic', () => sandbox.$`echo $[${evil}]`],
+    ['an arithmetic loop', () => sandbox.$`for ((i = 0; i < ${evil}; i++)); do :; done`],
+    ['the index of an array', () => sandbox.$`a[${evil}]=1`],
+    ['an expansion', () => sandbox.$(Object.assign([], { raw: ['echo ${X:', '}'] }) as never, evil)],
+    ['a comparison, on its left', () => sandbox.$`[[ ${evil} -eq 1 ]]`],
+    ['a comparison, on its right', () => sandbox.$`if [[ 1 -ge ${evil} ]]; then :; fi`],
+    ['a look for a variable', () => sandbox.$`[[ -v ${evil} ]]`],
+    ['let', () => sandbox.$`let ${evil}`],
+    ['eval', () => sandbox.$`true && eval echo ${evil}`],
+    ['trap', () => sandbox.$`trap ${evil} EXIT`],
+    ['printf -v', () => sandbox.$`printf -v ${evil} x`],
+    ['declare', () => sandbox.$`declare ${evil}=1`],
+    ['declare -i', () => sandbox.$`declare -i x=${evil}`],
+    ['unset', () => sandbox.$`unset ${evil}`],
+    ['read', () => sandbox.$`read -r ${evil} < /dev/null`],
+  ])('refuses a text in %s, where the shell would evaluate it once more', async (_, call) => {
+    expect(await rejectionOf(call())).toMatchObject({ code: 'invalid', message: expect.stringMatching(/^value 1 stands/) })
+  })
+
+  test('takes whole numbers where numbers are meant, and words where an evaluation is over', async () => {
+    const run = (command: ReturnType<typeof sandbox.$>) => command.text()
+    expect(await run(sandbox.$`echo $((${5}+1)) $((1-${-5})) $(( (1 + 2) * ${3} ))`)).toBe('6 6 9')
+    expect(await run(sandbox.$`echo $((1+1)) ${evil}; export A=${evil} B=${evil}; echo "$A" "$B"`)).toBe(`2 ${evil}\n${evil} ${evil}`)
+    expect(
+      await run(sandbox.$`printf 'don'\''t [[ -eq' # it's [[
+      (echo ${'a'}; (echo ${evil}))`),
+    ).toBe(`don't [[ -eqa\n${evil}`)
+    expect(await rejectionOf(sandbox.$`echo $((${1.5}))`)).toMatchObject({ code: 'invalid' })
+    expect(await rejectionOf(sandbox.$`echo $((${[1, 2]}))`)).toMatchObject({ code: 'invalid' })
+  })
+
+  test('is a template, and nothing else', async () => {
+    expect(await rejectionOf(sandbox.$('echo' as never))).toMatchObject({ name: 'SandboxError', code: 'invalid' })
+    expect(await rejectionOf((sandbox.$ as unknown as () => Promise<void>).call(sandbox))).toMatchObject({ name: 'SandboxError', code: 'invalid' })
+  })
+
   test.each([[undefined], [null], [true], [{}], [() => 'x'], [Number.NaN], [['a', ['b']]], ['a\0b'], ['\ud800'], [Symbol('x')], [1n]])(
     'refuses %s as a value',
     async (value) => {
