@@ -82,7 +82,7 @@ function trackSandboxes(subject: Subject): { readonly subject: Subject; closeAll
     return {
       run: (command, runOptions) => sandbox.run(command, runOptions),
       start: (command, startOptions) => sandbox.start(command, startOptions),
-      pause: () => sandbox.pause(),
+      pause: (pauseOptions) => sandbox.pause(pauseOptions),
       resume: () => sandbox.resume(),
       exchange: (port, bytes) => sandbox.exchange(port, bytes),
       files: sandbox.files,
