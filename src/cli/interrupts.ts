@@ -7,6 +7,7 @@
  */
 
 import { signalExitCode } from './exit-codes.js'
+import { prepareLeaving } from './leaving.js'
 
 /** Thrown through everything that was under way; ends as a quiet exit with the signal's code. */
 export class Stopped extends Error {
@@ -36,9 +37,10 @@ export function watchInterrupts(): Interrupts {
   const controller = new AbortController()
   let program: Interruptible | undefined
   let presses = 0
+  const leaving = prepareLeaving()
 
   const abort = (name: string): void => {
-    if (controller.signal.aborted) process.exit(signalExitCode(name))
+    if (controller.signal.aborted) leaving.exit(signalExitCode(name))
     controller.abort(new Stopped(name))
   }
   const onInterrupt = (): void => {

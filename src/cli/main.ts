@@ -8,6 +8,7 @@ import type { DemoFlags } from './commands/demo.js'
 import { refuseChangedArguments } from './exact-arguments.js'
 import { exitCodes, signalExitCode } from './exit-codes.js'
 import { Stopped } from './interrupts.js'
+import { prepareLeaving } from './leaving.js'
 import { addPolicy } from './policy-commands.js'
 import { ownName, printFailure } from './print.js'
 import { addReceipt } from './receipt-commands.js'
@@ -137,12 +138,14 @@ async function dispatch(args: readonly string[]): Promise<number> {
   }
 }
 
+const leaving = prepareLeaving()
+
 async function main(args: readonly string[]): Promise<number> {
   try {
     return await dispatch(args)
   } catch (error) {
     // Told to stop: what our reader has not taken yet must not hold us.
-    if (error instanceof Stopped) process.exit(signalExitCode(error.signal))
+    if (error instanceof Stopped) leaving.exit(signalExitCode(error.signal))
     if (error instanceof ReaderGone) return signalExitCode('SIGPIPE')
     return printFailure(error, { json: false })
   }
@@ -154,5 +157,5 @@ process.stderr.on('error', () => undefined)
 
 void main(process.argv.slice(2)).then(async (code) => {
   await flushOutput()
-  process.exit(code)
+  leaving.exit(code)
 })

@@ -45,6 +45,8 @@ export function openOwnTerminal(): OwnTerminal {
     },
     hand(listener) {
       onResize = listener
+      // A window that was closed cannot be put back, which is no reason to leave the rest undone.
+      stdin.on('error', () => undefined)
       process.on('exit', onExit)
       process.on('SIGCONT', onContinue)
       stdout.on('resize', told)

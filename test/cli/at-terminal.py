@@ -1,5 +1,5 @@
 """Starts a program at a terminal of its own and does as it is told on stdin, one JSON list of steps:
-["expect", TEXT], ["send", TEXT], ["resize", ROWS, COLS], ["signal", NUMBER], ["signal-group", NUMBER].
+["expect", TEXT], ["send", TEXT], ["resize", ROWS, COLS], ["signal", NUMBER], ["close"] (the window).
 Prints one JSON object: what the terminal showed, how the program ended, and whether the terminal was left as it was."""
 import fcntl
 import json
@@ -53,18 +53,29 @@ def act(step, screen, pid):
         set_size(screen.fd, *values)
     elif name == "signal":
         os.kill(pid, values[0])
+    elif name == "close":
+        os.close(screen.fd)
 
 
 def wait(pid, screen):
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        screen.read(0.02)
+        if is_open(screen.fd):
+            screen.read(0.02)
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     raise TimeoutError(f"did not end: {screen.text!r}")
+
+
+def is_open(fd):
+    try:
+        os.fstat(fd)
+        return True
+    except OSError:
+        return False
 
 
 def main():
@@ -78,6 +89,7 @@ def main():
         fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
         for fd in (0, 1, 2):
             os.dup2(slave, fd)
+        os.closerange(3, 64)
         os.execvp(sys.argv[1], sys.argv[1:])
     screen = Screen(master)
     failure = None
@@ -88,9 +100,9 @@ def main():
         failure = str(error)
         os.kill(pid, signal.SIGTERM)
     code = wait(pid, screen)
-    while select.select([master], [], [], 0.05)[0] and screen.read(0):
+    while is_open(master) and select.select([master], [], [], 0.05)[0] and screen.read(0):
         pass
-    restored = termios.tcgetattr(slave) == before
+    restored = is_open(master) and termios.tcgetattr(slave) == before
     print(json.dumps({"text": screen.text, "code": code, "restored": restored, "failure": failure}))
 
 

@@ -10,7 +10,7 @@ import { cli, cliPath, fake, processesWith } from './cli.js'
 const driver = fileURLToPath(new URL('./at-terminal.py', import.meta.url))
 const sigterm = 15
 
-type Step = readonly ['expect' | 'send', string] | readonly ['resize', number, number] | readonly ['signal', number]
+type Step = readonly ['expect' | 'send', string] | readonly ['resize', number, number] | readonly ['signal', number] | readonly ['close']
 
 interface Seen {
   readonly text: string
@@ -20,8 +20,12 @@ interface Seen {
 }
 
 /** The real program at a real terminal. */
-async function atTerminal(args: readonly string[], steps: readonly Step[]): Promise<Seen> {
-  const child = spawn('/usr/bin/python3', [driver, process.execPath, cliPath, 'sh', '--quiet', ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
+function atTerminal(args: readonly string[], steps: readonly Step[]): Promise<Seen> {
+  return commandAtTerminal(['sh', '--quiet', ...args], steps)
+}
+
+async function commandAtTerminal(args: readonly string[], steps: readonly Step[]): Promise<Seen> {
+  const child = spawn('/usr/bin/python3', [driver, process.execPath, cliPath, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
   child.stdin.end(JSON.stringify(steps))
   let printed = ''
   child.stdout.on('data', (bytes: Buffer) => {
@@ -99,6 +103,15 @@ describe('glovebox sh', () => {
       ],
     )
     expect(seen).toMatchObject({ code, ...left })
+    expect(processesWith(marker)).toEqual([])
+  })
+
+  test.each(['sh', 'run'])('whose window is closed takes everything along and ends by SIGHUP: %s', async (name) => {
+    const marker = `32.${process.pid}${name.length}7`
+    const steps: Step[] = [['expect', 'up'], ['close']]
+    const seen = await commandAtTerminal([name, '--quiet', ...fake, '--', 'sh', '-c', `echo up; sleep ${marker}`], steps)
+    // Ended by a signal is told as its number below zero.
+    expect([[-1, 129].includes(seen.code), seen.code, seen.failure]).toEqual([true, seen.code, null])
     expect(processesWith(marker)).toEqual([])
   })
 
