@@ -5,12 +5,13 @@ import { dirname, join, resolve } from 'node:path'
 import type { Driver, Probe } from './contract/driver.js'
 import { SandboxError } from './contract/errors.js'
 import type { Platform } from './contract/platform.js'
-import type { PlatformSettings } from './contract/platform-settings.js'
+import { type PlatformSettings, platformSettingsSchema } from './contract/platform-settings.js'
 import { type Policy, type PolicyInput, type PresetName, presetNames } from './contract/policy.js'
 import { createBwrapDriver } from './drivers/bwrap/driver.js'
 import { createFakeDriver } from './drivers/fake/driver.js'
 import { Engine, type EngineOptions } from './engine/engine.js'
 import { mergePolicies, noPolicy, parsePolicy, parsePolicyText, shownBy } from './policy/policy-file.js'
+import { parseObject } from './policy/refusal.js'
 import { signReceipt } from './receipt/index.js'
 import { listenOnLoopback } from './sys/loopback-listener.js'
 import { resolveMounts } from './sys/mount-source.js'
@@ -34,7 +35,9 @@ export function createUninspectedPlatform(settings: PlatformSettings = {}): Plat
 }
 
 /** Everything an engine is put together from. */
-export function engineOptions({ drivers, cacheDir, snapshotDir, policy, bounds }: PlatformSettings): EngineOptions {
+export function engineOptions(settings: PlatformSettings): EngineOptions {
+  parseObject(platformSettingsSchema, settings, { what: 'settings', objects: ['bounds'] })
+  const { drivers, cacheDir, snapshotDir, policy, bounds } = settings
   const templates = cacheDir === undefined ? {} : { cache: join(cacheDir, 'templates') }
   const operator = operatorPolicy(policy)
   return {

@@ -11,13 +11,13 @@ export function callOptionsRefusal(options: unknown, field = 'options'): Sandbox
 
 /** The options of a call that has no others than these. Throws SandboxError('invalid') when they are none, their signal is none, or there are more. */
 export function checkCallOptions<Options extends CallOptions>(options: Options, known: readonly (keyof Options)[] = ['signal']): Options {
-  const refusal = callOptionsRefusal(options) ?? unknownRefusal(options, known as readonly string[])
+  const refusal = callOptionsRefusal(options) ?? unknownOptionRefusal(options, known as readonly string[])
   if (refusal) throw refusal
   return options
 }
 
 /** What is misspelled would be passed over without a word. */
-function unknownRefusal(options: object, known: readonly string[]): SandboxError | undefined {
+export function unknownOptionRefusal(options: object, known: readonly string[]): SandboxError | undefined {
   const unknown = Object.keys(options).filter((name) => !known.includes(name))
   if (unknown.length === 0) return undefined
   return new SandboxError(

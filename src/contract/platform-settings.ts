@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Driver } from './driver.js'
 import type { PolicyInput, PresetName } from './policy.js'
 
@@ -23,3 +24,25 @@ export interface PlatformSettings {
   readonly policy?: PresetName | PolicyInput
   readonly bounds?: Partial<PlatformBounds>
 }
+
+const driverMethods = ['probe', 'open'] as const
+
+function isDriver(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const driver = value as Record<string, unknown>
+  return typeof driver.name === 'string' && driverMethods.every((name) => typeof driver[name] === 'function')
+}
+
+const countSchema = z.int().min(1)
+
+/** A policy is judged where policies are. */
+export const platformSettingsSchema = z.strictObject({
+  drivers: z.array(z.custom<Driver>(isDriver, 'expected a driver')).optional(),
+  cacheDir: z.string().min(1).optional(),
+  snapshotDir: z.string().min(1).optional(),
+  policy: z.unknown().optional(),
+  bounds: z
+    .strictObject({ maxSandboxes: countSchema, maxRuns: countSchema.max(1024), answerMs: countSchema, maxPausedMs: countSchema })
+    .partial()
+    .optional(),
+})

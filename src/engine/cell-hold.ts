@@ -36,7 +36,7 @@ export class CellHold {
   /** Throws SandboxError('conflict') while it is away. */
   get here(): LiveCell {
     if (this.#cell) return this.#cell
-    throw new SandboxError('conflict', `sandbox ${this.#order.info().id} is paused without its memory; resume it first`)
+    throw new SandboxError('conflict', `sandbox ${this.#order.info().id} is paused without its memory; resume it first`, { hint: 'await sandbox.resume()' })
   }
 
   get layered(): LayeredSandbox {

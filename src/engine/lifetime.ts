@@ -14,6 +14,9 @@ import { SandboxEvents } from './events.js'
 import { Activity, IdleWatch } from './idle.js'
 import { LifetimeClock } from './lifetime-clock.js'
 
+/** What lets a sandbox that stands still go on. */
+const resumeHint = 'await sandbox.resume()'
+
 /** One way to stand still. */
 export interface Standstill {
   /** Throws when it did not come about; then it goes on. */
@@ -76,7 +79,7 @@ export class Lifetime {
 
   /** Throws SandboxError('conflict') unless it runs. */
   checkMoving(): void {
-    if (this.#isStill) throw new SandboxError('conflict', `sandbox ${this.#order.info.id} is paused; resume it first`)
+    if (this.#isStill) throw new SandboxError('conflict', `sandbox ${this.#order.info.id} is paused; resume it first`, { hint: resumeHint })
   }
 
   /** Settles when nothing that was asked for so far is under way. */
@@ -171,7 +174,7 @@ export class Lifetime {
   /** Whoever wants its memory back is not to believe that it was given back. */
   #refuseOther(keeps: 'memory' | 'files'): void {
     if (keeps === 'memory' || this.#still === 'files') return
-    throw new SandboxError('conflict', `sandbox ${this.#order.info.id} is paused with its memory; resume it first`)
+    throw new SandboxError('conflict', `sandbox ${this.#order.info.id} is paused with its memory; resume it first`, { hint: resumeHint })
   }
 
   async #goOn(reason: string): Promise<void> {
@@ -224,6 +227,8 @@ export class Lifetime {
   }
 
   #expired(reason: string): SandboxError {
-    return new SandboxError('expired', `sandbox ${this.#order.info.id} expired at ${new Date().toISOString()}: ${reason}`)
+    return new SandboxError('expired', `sandbox ${this.#order.info.id} expired at ${new Date().toISOString()}: ${reason}`, {
+      hint: "Sandbox.create({ lifetime: '1h' })",
+    })
   }
 }

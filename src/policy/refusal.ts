@@ -88,6 +88,8 @@ function wordsOf(issue: Issue): string {
   if (issue.code === 'invalid_value' && issue.message.startsWith('Invalid ')) {
     return `expected one of ${issue.values.map(String).join(', ')}, got ${givenWords(issue.input)}`
   }
+  if (issue.code === 'too_small' && issue.minimum === 1 && /^Too small/.test(issue.message)) return 'must not be empty'
+  if (issue.code === 'too_big' && typeof issue.input === 'string' && /^Too big/.test(issue.message)) return `must have at most ${issue.maximum} characters`
   const words = issue.message.replace(/^(?:Invalid [a-z]+|Too small|Too big): /, '').replace('received', 'got')
   return words.charAt(0).toLowerCase() + words.slice(1)
 }

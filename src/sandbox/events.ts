@@ -13,6 +13,7 @@ export class EventListeners {
   readonly #events: (signal: AbortSignal) => AsyncIterable<SandboxEvent>
   readonly #listeners = new Set<{ readonly type: SandboxEventType; readonly listener: Listener }>()
   #listening: AbortController | undefined
+  #failure: unknown
 
   constructor(events: (signal: AbortSignal) => AsyncIterable<SandboxEvent>) {
     this.#events = events
@@ -22,6 +23,7 @@ export class EventListeners {
   on<Type extends SandboxEventType>(type: Type, listener: (event: SandboxEventOf<Type>) => unknown): () => void {
     if (!sandboxEventTypes.includes(type)) throw new SandboxError('invalid', `type: expected one of ${sandboxEventTypes.join(', ')}`)
     if (typeof listener !== 'function') throw new SandboxError('invalid', `listener: expected a function, got ${kindOf(listener)}`)
+    if (this.#failure !== undefined) throw this.#failure
     const entry = { type, listener: listener as Listener }
     this.#listeners.add(entry)
     this.#listening ??= this.#listen()
@@ -33,9 +35,16 @@ export class EventListeners {
     }
   }
 
+  /** There is nothing more to be told: whoever asks from now on is refused with this. */
+  end(failure: SandboxError): void {
+    this.#failure ??= failure
+  }
+
   #listen(): AbortController {
     const controller = new AbortController()
-    void this.#deliver(this.#events(controller.signal)).catch(() => undefined)
+    this.#deliver(this.#events(controller.signal)).catch((error: unknown) => {
+      if (error instanceof SandboxError) this.#failure = error
+    })
     return controller
   }
 

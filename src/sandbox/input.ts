@@ -4,7 +4,7 @@ import type { PlatformProcess } from '../contract/platform.js'
 export type Chunk = string | Uint8Array
 
 /** All that a program may be given to read. A Node.js Readable is an AsyncIterable. */
-export type InputSource = Chunk | AsyncIterable<Chunk> | WebStream
+export type InputSource = Chunk | ArrayBuffer | Iterable<Chunk> | AsyncIterable<Chunk> | WebStream
 
 /** As much of a web ReadableStream as is used here, so that any implementation of it fits. */
 interface WebStream {
@@ -25,22 +25,30 @@ const encoder = new TextEncoder()
 export function toBytes(chunk: unknown): Uint8Array {
   if (typeof chunk === 'string') return encoder.encode(chunk)
   if (chunk instanceof Uint8Array) return chunk
+  if (chunk instanceof ArrayBuffer) return new Uint8Array(chunk)
   throw new SandboxError('invalid', `stdin: must consist of strings or bytes (Uint8Array), got ${chunk === null ? 'null' : typeof chunk}`)
 }
 
 /** Throws SandboxError('invalid') when it is nothing that can be read. */
 export function chunksOf(source: InputSource): AsyncIterator<unknown, unknown> {
   if (typeof source === 'string' || source instanceof Uint8Array) return once(source)
+  if (source instanceof ArrayBuffer) return once(new Uint8Array(source))
   if (isLike<WebStream>(source, 'getReader')) return readStream(source)
   // A stream of Node's would be destroyed when the program ends before it; it belongs to the caller.
   if (isLike<NodeStream>(source, 'iterator')) return source.iterator({ destroyOnReturn: false })
   if (isLike<AsyncIterable<unknown>>(source, Symbol.asyncIterator)) return source[Symbol.asyncIterator]()
-  throw new SandboxError('invalid', 'stdin: must be a string, a Uint8Array, a ReadableStream or an async iterable of these')
+  if (isLike<Iterable<unknown>>(source, Symbol.iterator) && !ArrayBuffer.isView(source)) return oneByOne(source)
+  throw new SandboxError('invalid', 'stdin: must be a string, a Uint8Array, an ArrayBuffer, a ReadableStream or an iterable of these')
 }
 
 // eslint-disable-next-line @typescript-eslint/require-await -- an async generator is the shortest way to an async iterator
 async function* once(chunk: Chunk): AsyncGenerator<Chunk, void> {
   yield chunk
+}
+
+// eslint-disable-next-line @typescript-eslint/require-await -- as above
+async function* oneByOne(chunks: Iterable<unknown>): AsyncGenerator<unknown, void> {
+  yield* chunks
 }
 
 function readStream(stream: WebStream): AsyncIterator<unknown, unknown> {

@@ -7,13 +7,14 @@ import type { CallOptions, Platform, SandboxFilter, SandboxInfo, SandboxUsage } 
 import type { Forward, ForwardOptions } from '../contract/ports.js'
 import type { AttachOptions, ProcessInfo, ProcessName } from '../contract/processes.js'
 import type { Receipt } from '../contract/receipt.js'
-import { type Command, onOutputLimit as waysAtLimit, type RunRequest, type TerminalSize } from '../contract/run.js'
+import type { Command, RunRequest, TerminalSize } from '../contract/run.js'
 import type { Change, ForkOptions, SinceOptions, SnapshotInfo, TakeOptions } from '../contract/snapshots.js'
 import type { SpecInput } from '../contract/spec.js'
 import type { LocalFiles } from '../contract/transfer.js'
 import { EventListeners, type SandboxEventOf, type SandboxEventType } from './events.js'
 import { SandboxFiles } from './files.js'
 import { chunksOf, type InputSource } from './input.js'
+import { runOptionsRefusal, spawnFields, terminalFields, withOwnNames } from './own-options.js'
 import { Previews } from './ports.js'
 import { Process } from './process.js'
 import { Run } from './run.js'
@@ -127,27 +128,28 @@ export class Sandbox implements AsyncDisposable {
       driver: this.driver,
       stdin,
       start: ({ captured }) =>
-        this.#platform.start(this.id, { ...rest, command, stdin: stdin !== undefined, ...(captured && { output: kept }) }, callOptions(signal)),
+        withOwnNames(
+          () => this.#platform.start(this.id, { ...rest, command, stdin: stdin !== undefined, ...(captured && { output: kept }) }, callOptions(signal)),
+          { 'output.limit': 'output' },
+        ),
     })
   }
 
   /** Starts a program that is kept; `limits.time` is for runs, so it is bounded by its own `timeout` and the sandbox's lifetime. */
   async spawn(command: Command, options: SpawnOptions = {}): Promise<Process> {
-    const refusal = callOptionsRefusal(options)
-    if (refusal) throw refusal
-    const { signal, stdin, ...rest } = options
+    const { signal, stdin, ...rest } = checkCallOptions(options, spawnFields)
     const source = stdin === undefined ? undefined : chunksOf(stdin)
     const program = await this.#platform.start(this.id, { ...rest, command, stdin: true, background: true }, callOptions(signal))
-    return new Process(program, source)
+    return new Process(program, { command, source })
   }
 
   /** A program in a terminal of its own, kept as a process is. */
   async terminal(options: TerminalOptions = {}): Promise<Terminal> {
-    const refusal = callOptionsRefusal(options)
-    if (refusal) throw refusal
-    const { signal, cols = 80, rows = 24, command = anyShell, ...rest } = options
+    const { signal, cols = 80, rows = 24, command = anyShell, ...rest } = checkCallOptions(options, terminalFields)
     const request = { ...rest, command, stdin: true, background: true, terminal: { cols, rows } }
-    return new Terminal(await this.#platform.start(this.id, request, callOptions(signal)))
+    return new Terminal(
+      await withOwnNames(() => this.#platform.start(this.id, request, callOptions(signal)), { 'terminal.cols': 'cols', 'terminal.rows': 'rows' }),
+    )
   }
 
   /** Another view of a process that is kept, by its pid or tag: of what it prints from now on, or with `replay` of all that is still held. */
@@ -191,7 +193,7 @@ export class Sandbox implements AsyncDisposable {
     return this.#platform.life.setLifetime(this.id, duration, checkCallOptions(options))
   }
 
-  /** Told from now on of what happens to it, until what this returns is called. What a listener throws is its own affair. */
+  /** Told from now on of what happens to it, until what this returns is called. What a listener throws is its own affair. Throws when it is known to be closed. */
   on<Type extends SandboxEventType>(type: Type, listener: (event: SandboxEventOf<Type>) => unknown): () => void {
     return this.#listeners.on(type, listener)
   }
@@ -254,6 +256,7 @@ export class Sandbox implements AsyncDisposable {
   /** Ends everything in it; resolves when nothing is left. Closing twice is quiet. */
   async close(): Promise<void> {
     await this.#platform.close(this.id)
+    this.#listeners.end(new SandboxError('closed', `sandbox ${this.id} was closed`))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -279,15 +282,6 @@ function checkPlatform(platform: Platform | undefined): Platform | undefined {
 function isPlatform(value: Partial<Platform> | null): boolean {
   if (typeof value !== 'object' || value === null) return false
   return platformMethods.every((name) => typeof value[name] === 'function') && platformFacets.every((name) => typeof value[name] === 'object')
-}
-
-/** The rest is judged by the platform, which knows the sandbox's limits; this one it knows under another name. */
-function runOptionsRefusal(options: RunOptions): SandboxError | undefined {
-  const refusal = callOptionsRefusal(options)
-  if (refusal) return refusal
-  const { onOutputLimit } = options
-  if (onOutputLimit === undefined || waysAtLimit.includes(onOutputLimit)) return undefined
-  return new SandboxError('invalid', `onOutputLimit: expected one of ${waysAtLimit.map((way) => `'${way}'`).join(', ')}`)
 }
 
 function callOptions(signal: AbortSignal | undefined): CallOptions {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Engine } from '../../src/engine/engine.js'
+import { createPlatform } from '../../src/compose.js'
 import { Sandbox } from '../../src/sandbox/index.js'
 import { rejectionOf } from '../engine/collect.js'
 import { createPlainEngine, PlainDriver } from '../engine/plain-driver.js'
@@ -101,4 +102,50 @@ test('a key that would set a prototype is refused on its way through', async () 
   const wrong = JSON.parse('{"env":{"__proto__":"x"}}') as object
   expect(await rejectionOf(Sandbox.create({ ...wrong, platform }))).toMatchObject(refused)
   expect(await rejectionOf(sandbox.run('true', wrong))).toMatchObject(refused)
+})
+
+test.each<[object, string]>([
+  [{ output: '1m' }, 'output: is not a known field'],
+  [{ terminal: { cols: 1, rows: 1 } }, 'terminal: is not a known field'],
+  [{ background: true }, 'background: is not a known field'],
+  [{ tag: '' }, 'tag: must not be empty'],
+])('spawn refuses %j', async (options, message) => {
+  expect(await rejectionOf(sandbox.spawn('true', options))).toMatchObject({ code: 'invalid', message })
+})
+
+test.each<[object, string]>([
+  [{ stdin: 'x' }, 'stdin: is not a known field'],
+  [{ terminal: { cols: 1, rows: 1 } }, 'terminal: is not a known field'],
+  [{ cols: 0 }, 'cols: must be at least 1, got 0'],
+  [{ rows: 'x' }, "rows: expected a finite number, got 'x'"],
+])('a terminal refuses %j', async (options, message) => {
+  expect(await rejectionOf(sandbox.terminal(options))).toMatchObject({ code: 'invalid', message })
+})
+
+test('a run refuses what is for others, and names its own fields', async () => {
+  const refusalOf = (options: object) => rejectionOf(sandbox.run('true', options))
+  expect(await refusalOf({ tag: 'x' })).toMatchObject({ code: 'invalid', message: 'tag: is not a known field' })
+  expect(await refusalOf({ terminal: {} })).toMatchObject({ code: 'invalid', message: 'terminal: is not a known field' })
+  expect(await refusalOf({ output: 'x' })).toMatchObject({ code: 'invalid', message: expect.stringMatching(/^output: expected a size/) })
+})
+
+test.each<[unknown, string]>([
+  [5, 'settings: expected a plain object, got a number'],
+  [{ drivrs: [] }, 'drivrs: is not a known field'],
+  [{ drivers: 5 }, 'drivers: expected an array, got 5'],
+  [{ drivers: [{}] }, 'drivers[0]: expected a driver'],
+  [{ cacheDir: 5 }, 'cacheDir: expected a string, got 5'],
+  [{ cacheDir: '' }, 'cacheDir: must not be empty'],
+  [{ snapshotDir: null }, 'snapshotDir: expected a string, got null'],
+  [{ bounds: { maxRuns: 0 } }, 'bounds.maxRuns: must be at least 1, got 0'],
+  [{ bounds: { most: 1 } }, 'bounds.most: is not a known field'],
+  [{ bounds: [] }, 'bounds: expected a plain object, got an array'],
+])('a platform is not made with %j', (settings, message) => {
+  expect(() => createPlatform(settings as never)).toThrow(expect.objectContaining({ code: 'invalid', message }))
+})
+
+test('stdin is given as pieces of an iterable, or as a buffer', async () => {
+  expect((await sandbox.run(['cat'], { stdin: ['a', new Uint8Array([98])] })).stdout).toBe('ab')
+  expect((await sandbox.run(['cat'], { stdin: new TextEncoder().encode('whole').buffer })).stdout).toBe('whole')
+  expect(await rejectionOf(sandbox.run(['cat'], { stdin: [5] as never }))).toMatchObject({ code: 'invalid' })
 })
