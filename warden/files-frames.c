@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "wire.h"
@@ -156,16 +157,34 @@ void reply_done(struct files *files, uint64_t count)
   reply_end(files);
 }
 
+/* What has run out where `path` was to be, as far as its file system tells. */
+static const char *lacking(const char *path)
+{
+  enum { BYTES_NEARLY_NONE = 65536 };
+  char above[FILES_PATH_MOST + 1] = "";
+  struct statfs counts;
+  if (path[0] == '/') strncpy(above, path, FILES_PATH_MOST);
+  while (statfs(above, &counts) < 0) {
+    char *slash = strrchr(above, '/');
+    if (!slash || slash == above) return "";
+    *slash = 0;
+  }
+  if (counts.f_files > 0 && counts.f_ffree == 0) return ": no inodes are left";
+  return counts.f_bavail * (uint64_t)counts.f_bsize < BYTES_NEARLY_NONE ? ": no bytes are left" : "";
+}
+
 void reply_error(struct files *files, const char *verb, const char *object)
 {
   uint32_t error = (uint32_t)errno;
+  const char *more = error == ENOSPC ? lacking(object) : "";
   size_t verb_length = strlen(verb), length = strnlen(object, FILES_ERROR_OBJECT_MOST);
   reply_begin(files, REPLY_ERROR);
   reply_u32(files, error);
-  reply_u32(files, (uint32_t)(verb_length + 1 + length));
+  reply_u32(files, (uint32_t)(verb_length + 1 + length + strlen(more)));
   reply_bytes(files, verb, verb_length);
   reply_bytes(files, " ", 1);
   reply_bytes(files, object, length);
+  reply_bytes(files, more, strlen(more));
   reply_end(files);
 }
 

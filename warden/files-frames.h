@@ -67,7 +67,7 @@ void reply_drop(struct files *files);
 bool reply_flush(struct files *files);
 
 void reply_done(struct files *files, uint64_t count);
-/* Of `errno`: `verb object`. */
+/* Of `errno`: `verb object`; of ENOSPC also what has run out. */
 void reply_error(struct files *files, const char *verb, const char *object);
 
 struct told {

@@ -1,6 +1,7 @@
 /* LIST: what is in a folder and beneath, in the order of names. */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ struct listing {
   struct walk walk;
   uint64_t count;
   bool incomplete; /* something could not be looked into */
+  char deep[FILES_ERROR_OBJECT_MOST + 1]; /* how the first path begins that is too long to be told; empty without one */
 };
 
 static bool hash_file(const struct walk_entry *entry, uint8_t digest[FILES_HASH_LENGTH])
@@ -84,17 +86,21 @@ static void list(struct listing *listing)
   listing->walk.skip_hidden = !(listing->request->flags & LIST_HIDDEN);
   for (;;) {
     enum walk_step step = walk_next(&listing->walk, &entry);
-    if (files->over || step == WALK_OVER) return reply_done(files, listing->count | (listing->incomplete ? FILES_INCOMPLETE : 0));
+    if (files->over || step == WALK_OVER) break;
     if (step == WALK_FAILED) return reply_error(files, "list", entry.path);
     if (step == WALK_MISSED) listing->incomplete = true;
     if (step != WALK_ENTRY) continue;
     if (entry.path_length > FILES_NAME_MOST) {
-      errno = ENAMETOOLONG;
-      return reply_error(files, "list", entry.path);
+      /* Told at the end, so that it hides nothing but what is in it. */
+      if (!listing->deep[0]) strncpy(listing->deep, entry.path, FILES_ERROR_OBJECT_MOST);
+      continue;
     }
     tell(listing, &entry);
     descend(listing, &entry);
   }
+  if (!listing->deep[0]) return reply_done(files, listing->count | (listing->incomplete ? FILES_INCOMPLETE : 0));
+  errno = ENAMETOOLONG;
+  reply_error(files, "list", listing->deep);
 }
 
 void files_list(struct files *files, const struct request *request)

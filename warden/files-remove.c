@@ -62,6 +62,14 @@ static bool remove_one(const char *path)
   return fstatat(AT_FDCWD, path, &stat, AT_SYMLINK_NOFOLLOW) == 0 && unlinkat(AT_FDCWD, path, S_ISDIR(stat.st_mode) ? AT_REMOVEDIR : 0) == 0;
 }
 
+/* A folder of which the cell was made. */
+static bool is_mounted(const char *path)
+{
+  struct statx statx_of;
+  if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &statx_of) < 0) return false;
+  return statx_of.stx_attributes & statx_of.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT;
+}
+
 void files_remove(struct files *files, const struct request *request)
 {
   char folder[FILES_PATH_MOST + 1], name[FILES_PATH_MOST + 1], object[2 * FILES_ERROR_OBJECT_MOST];
@@ -79,6 +87,10 @@ void files_remove(struct files *files, const struct request *request)
   }
   if (removed) return reply_done(files, 1);
   if (!remains.where[0] && (errno == ENOENT || errno == ENOTDIR)) return reply_done(files, 0);
+  int error = errno;
+  bool is_held = !remains.where[0] && (error == EROFS || error == EBUSY || error == EACCES) && is_mounted(request->path);
+  errno = is_held ? EBUSY : error;
+  if (is_held) return reply_error(files, "is mounted:", request->path);
   snprintf(object, sizeof object, "%s%s%s", request->path, remains.where[0] ? "/" : "", remains.where);
   reply_error(files, "remove", object);
 }

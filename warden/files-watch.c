@@ -24,8 +24,9 @@ int64_t watch_now_ms(void)
 
 void watch_tell(struct watch *watch, uint32_t kind, const char *path, const char *to)
 {
-  if (kind == EVENT_CHANGED && !strcmp(watch->last, path)) return;
-  strcpy(watch->last, kind == EVENT_CHANGED ? path : "");
+  if (kind == EVENT_CHANGED && watch->has_last && !strcmp(watch->last, path)) return;
+  watch->has_last = kind == EVENT_CHANGED;
+  if (watch->has_last) strcpy(watch->last, path);
   reply_begin(watch->files, REPLY_EVENT);
   reply_u32(watch->files, kind);
   reply_text(watch->files, path, strlen(path));
@@ -169,7 +170,7 @@ static void follow(struct watch *watch)
   struct files *files = watch->files;
   while (events && reply_flush(files)) {
     struct pollfd ends[2] = { { .fd = watch->inotify, .events = POLLIN }, { .fd = files->input, .events = POLLIN } };
-    watch->last[0] = 0;
+    watch->has_last = false;
     if (poll(ends, 2, patience_ms(watch)) < 0 && errno != EINTR) break;
     if (ends[0].revents && !take_events(watch, events)) break;
     watch_give_up(watch, watch_now_ms());

@@ -32,6 +32,7 @@ struct watch {
   bool begun;
   int early_error; /* why not everything could be watched from the beginning */
   bool told_bound; /* that not everything can be watched */
+  bool has_last;                  /* a single file's own path is empty */
   char last[FILES_PATH_MOST + 1]; /* changed, in what is gathered now */
 };
 

@@ -49,10 +49,14 @@ async function move({ flag }: Transfer, { flags }: TransferSetting, moving: Movi
   try {
     const { skipped } = await moving((progress) => bar?.show(progress))
     bar?.clear()
-    if (!flags.quiet && !flags.json) sayLeft(flag, skipped)
+    // Also when it is to be quiet: what is missing is no chatter.
+    if (!flags.json) sayLeft(flag, skipped)
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
-    throw new SandboxError(error.code, `${flag}: ${error.message}`, { ...(error.hint !== undefined && { hint: error.hint }), cause: error })
+    throw new SandboxError(error.code, `${flag}: ${error.message.replace(/^files\.\w+ /, '')}`, {
+      ...(error.hint !== undefined && { hint: error.hint }),
+      cause: error,
+    })
   } finally {
     bar?.clear()
   }

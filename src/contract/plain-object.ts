@@ -25,5 +25,6 @@ export function kindOf(value: unknown): string {
 }
 
 function withArticle(noun: string): string {
-  return `${/^[aeiou]/i.test(noun) ? 'an' : 'a'} ${noun}`
+  // Said with a "you": a Uint8Array.
+  return `${/^(?!ui)[aeiou]/i.test(noun) ? 'an' : 'a'} ${noun}`
 }

@@ -9,14 +9,24 @@ const waitMs = 5000
 
 const slash = 0x2f
 
+interface DraftOrder {
+  readonly order: OperationOrder
+  readonly place: Uint8Array
+  readonly canRepeat?: () => boolean
+}
+
 /** Does this with a worker; when the worker is lost over it, another removes what it left beside `place`. */
-export async function runWithDraft<T>(order: OperationOrder, place: Uint8Array, act: (worker: CellFileWorker) => Promise<T>): Promise<T> {
+export async function runWithDraft<T>({ order, place, canRepeat }: DraftOrder, act: (worker: CellFileWorker) => Promise<T>): Promise<T> {
   let used: CellFileWorker | undefined
   try {
-    return await FileOperation.run(order, (worker) => {
-      used = worker
-      return act(worker)
-    })
+    return await FileOperation.run(
+      order,
+      (worker) => {
+        used = worker
+        return act(worker)
+      },
+      canRepeat,
+    )
   } catch (error) {
     if (used && !used.client.isIdle) await atMost(waitMs, removeDrafts(order, { folder: folderOf(place), pid: used.pid }))
     throw error

@@ -2,6 +2,7 @@
 import { type ErrorCode, SandboxError } from '../contract/errors.js'
 import type { FilePath } from '../contract/files.js'
 import type { Limits } from '../contract/limits.js'
+import { bytesInUnits } from '../contract/quantities.js'
 import { describePath } from '../policy/file-path.js'
 import { printable } from '../policy/refusal.js'
 import { errno } from './errno.js'
@@ -22,7 +23,6 @@ const words: Readonly<Record<number, readonly [code: ErrorCode, words: string]>>
   [errno.EEXIST]: ['conflict', 'it is there already'],
   [errno.ENOTEMPTY]: ['conflict', 'the folder is not empty'],
   [errno.ELOOP]: ['conflict', 'the path goes through too many symbolic links, or around in a circle'],
-  [errno.ENAMETOOLONG]: ['invalid', 'a name in the path is longer than 255 bytes'],
   [errno.EINVAL]: ['invalid', 'this cannot be done with it'],
   [errno.EBADMSG]: ['invalid', 'the archive cannot be read'],
   [errno.ETXTBSY]: ['conflict', 'it is a program that is running'],
@@ -39,6 +39,8 @@ const words: Readonly<Record<number, readonly [code: ErrorCode, words: string]>>
   [errno.EMLINK]: ['conflict', 'it has too many links already'],
 }
 
+const mostNameBytes = 255
+
 /** An ERROR of the file worker's. */
 export interface WorkerReport {
   readonly errno: number
@@ -47,9 +49,9 @@ export interface WorkerReport {
 }
 
 export function fileError(call: FileCall, report: WorkerReport, limits: Limits): SandboxError {
-  const [code, why] = reasonOf(report.errno, limits)
+  const [code, why] = reasonOf(call, report, limits)
   const more = detailOf(call, report.text)
-  const isTold = more === undefined || code === 'not-found' || code === 'full'
+  const isTold = more === undefined || code === 'not-found' || code === 'full' || why.includes(more) || more === 'is mounted'
   return new SandboxError(code, `${describeCall(call)}: ${why}${isTold ? '' : ` (${more})`}`)
 }
 
@@ -64,10 +66,27 @@ export function describeCall({ name, path, to }: FileCall): string {
   return `${name} ${describePath(path)}${to === undefined ? '' : ` to ${describePath(to)}`}`
 }
 
-function reasonOf(number: number, limits: Limits): readonly [ErrorCode, string] {
-  if (number === errno.ENOSPC || number === errno.EDQUOT) {
-    return ['full', `there is no room left (limits.disk is ${limits.diskBytes} bytes, limits.inodes ${limits.inodes})`]
-  }
-  if (number === errno.EFBIG) return ['full', `no file may be that large (limits.fileSize is ${limits.fileSizeBytes} bytes)`]
+function reasonOf(call: FileCall, { errno: number, text }: WorkerReport, limits: Limits): readonly [ErrorCode, string] {
+  if (number === errno.ENOSPC || number === errno.EDQUOT) return ['full', noRoom(text, limits)]
+  if (number === errno.EFBIG) return ['full', `no file may be that large (limits.fileSize is ${inUnits(limits.fileSizeBytes)})`]
+  if (number === errno.ENAMETOOLONG) return ['invalid', tooLong(call)]
+  if (number === errno.EBUSY && text.startsWith('is mounted: ')) return ['conflict', 'it is a folder the sandbox is made of; what is in it can be removed']
   return words[number] ?? ['conflict', `errno ${number}`]
+}
+
+/** The worker knows which it was, where its file system counts both. */
+function noRoom(text: string, { diskBytes, inodes }: Limits): string {
+  if (text.endsWith(': no inodes are left')) return `there is no room for one file more (limits.inodes is ${inodes})`
+  if (text.endsWith(': no bytes are left')) return `there is no room left (limits.disk is ${inUnits(diskBytes)})`
+  return `there is no room left (limits.disk is ${inUnits(diskBytes)}, limits.inodes ${inodes})`
+}
+
+function tooLong({ path, to }: FileCall): string {
+  const names = [path, to ?? ''].flatMap((each) => (typeof each === 'string' ? each : Buffer.from(each).toString('latin1')).split('/'))
+  if (names.some((name) => name.length > mostNameBytes)) return `a name in the path is longer than ${mostNameBytes} bytes`
+  return `something in it lies too deep: a path may have 4095 bytes, and what is listed 16384 below its folder`
+}
+
+function inUnits(bytes: number): string {
+  return bytesInUnits(bytes, Math.round)
 }

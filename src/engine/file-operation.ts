@@ -5,6 +5,7 @@ import { SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
 import type { UserName } from '../contract/spec.js'
 import { Deadline } from './deadline.js'
+import { errno } from './errno.js'
 import { describeCall, type FileCall, fileError } from './file-errors.js'
 import type { CellFileWorker, FileWorkers } from './file-workers.js'
 import type { Lease } from './worker-pool.js'
@@ -37,6 +38,11 @@ export interface OperationOrder {
   readonly layers?: boolean
 }
 
+interface Opened<T> {
+  readonly operation: FileOperation
+  readonly answer: T
+}
+
 /** How long an answer that nobody begins to read is kept. */
 const unreadMs = 60_000
 
@@ -61,19 +67,28 @@ export class FileOperation {
       return new FileOperation(order, await host.workers.take({ kind: { user, layers }, lasts, signal }))
     } catch (error) {
       if (!(error instanceof SandboxError) || (error.code !== 'conflict' && error.code !== 'busy')) throw error
-      throw new SandboxError(error.code, `${describeCall(call)}: ${error.message}`, { cause: error })
+      throw new SandboxError(error.code, `${describeCall(call)}: ${error.message}`, { ...(error.hint !== undefined && { hint: error.hint }), cause: error })
     }
   }
 
   /** From one request to its last answer. */
-  static async run<T>(order: OperationOrder, act: (worker: CellFileWorker) => Promise<T>): Promise<T> {
-    const operation = await FileOperation.begin(order)
-    try {
-      const result = await act(operation.worker)
-      operation.#end()
-      return result
-    } catch (error) {
-      throw await operation.fail(error)
+  static async run<T>(order: OperationOrder, act: (worker: CellFileWorker) => Promise<T>, canRepeat?: () => boolean): Promise<T> {
+    const { operation, answer } = await FileOperation.open(order, act, canRepeat)
+    operation.#end()
+    return answer
+  }
+
+  /** Up to the first answer. A worker that someone starved is replaced, once, unless `canRepeat` says that it is too late. */
+  static async open<T>(order: OperationOrder, act: (worker: CellFileWorker) => Promise<T>, canRepeat = (): boolean => true): Promise<Opened<T>> {
+    for (let isFirst = true; ; isFirst = false) {
+      const operation = await FileOperation.begin(order)
+      try {
+        return { operation, answer: await act(operation.worker) }
+      } catch (error) {
+        const failure = await operation.fail(error)
+        const isRepeated = isFirst && failsAtOnce(error) && order.signal?.aborted !== true && canRepeat()
+        if (!isRepeated) throw failure
+      }
     }
   }
 
@@ -117,7 +132,7 @@ export class FileOperation {
   /** What is told instead of what went wrong in between. */
   async fail(error: unknown): Promise<unknown> {
     const { call, host, signal } = this.#order
-    if (error instanceof FileFailure && this.worker.client.isIdle) this.#end()
+    if (error instanceof FileFailure && this.worker.client.isIdle && !isStarved(error)) this.#end()
     else await this.#leave()
     if (signal?.aborted === true) return signal.reason
     if (error instanceof FileFailure) return fileError(call, error, host.limits)
@@ -148,4 +163,15 @@ export class FileOperation {
     this.#lease.giveBack()
     this.#letGo()
   }
+}
+
+/** A guest may lower the limits of a worker with its id (prlimit); the next worker has those of the sandbox. */
+const starving = new Set<number>([errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN])
+
+function failsAtOnce(error: unknown): boolean {
+  return error instanceof FileFailure && starving.has(error.errno)
+}
+
+function isStarved(error: unknown): boolean {
+  return failsAtOnce(error) || (error instanceof FileFailure && error.errno === errno.EFBIG)
 }

@@ -61,6 +61,10 @@ export class CellFileWorker implements PooledWorker {
     return this.#started.program.exited
   }
 
+  get isWaitedFor(): boolean {
+    return this.patience.isWaitedFor
+  }
+
   /** As seen in the cell. */
   get pid(): number {
     return this.#started.program.pid

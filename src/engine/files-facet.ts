@@ -31,6 +31,7 @@ import { runWithDraft } from './file-drafts.js'
 import { below, decode, entryOf, placeOf } from './file-entry.js'
 import { FileOperation, type FilesHost, type OperationOrder } from './file-operation.js'
 import { readAhead } from './read-ahead.js'
+import { Rewindable } from './rewindable.js'
 
 interface Asked<Options> {
   readonly host: FilesHost
@@ -69,20 +70,18 @@ class SandboxFileCalls implements FileCalls {
   async read(path: FilePath, options: ReadOptions = {}): Promise<OpenFile> {
     const asked = await this.#ask({ name: 'files.read', path, options, schema: schemas.readOptionsSchema })
     const { offset = 0, length } = asked.options
-    const operation = await FileOperation.begin(asked.order)
-    try {
-      const { entry, bytes } = await operation.worker.client.read(asked.path, { offset, ...(length !== undefined && { length }) })
-      return { entry: entryOf(entry, asked.path, asked.host.users), bytes: operation.stream(bytes) }
-    } catch (error) {
-      throw await operation.fail(error)
-    }
+    const how = { offset, ...(length !== undefined && { length }) }
+    const { operation, answer } = await FileOperation.open(asked.order, ({ client }) => client.read(asked.path, how))
+    return { entry: entryOf(answer.entry, asked.path, asked.host.users), bytes: operation.stream(answer.bytes) }
   }
 
   async write(path: FilePath, content: AsyncIterable<Uint8Array>, options: WriteOptions = {}): Promise<Entry> {
     checkContent(content, 'content')
     const asked = await this.#ask({ name: 'files.write', path, options, schema: schemas.writeOptionsSchema })
     const { user: _, ...how } = asked.options
-    const entry = await runWithDraft(asked.order, asked.path, ({ client }) => client.write(asked.path, content, stated(how)))
+    await using again = new Rewindable(content)
+    const draft = { order: asked.order, place: asked.path, canRepeat: () => again.canRewind }
+    const entry = await runWithDraft(draft, ({ client }) => client.write(asked.path, again, stated(how)))
     return entryOf(entry, asked.path, asked.host.users)
   }
 
@@ -171,14 +170,19 @@ class SandboxFileCalls implements FileCalls {
   async unpack(path: FilePath, archive: AsyncIterable<Uint8Array>, options: FileOptions = {}): Promise<number> {
     checkContent(archive, 'archive')
     const asked = await this.#ask({ name: 'files.unpack', path, options, schema: schemas.fileOptionsSchema })
-    return FileOperation.run(asked.order, ({ client }) => client.unpack(asked.path, archive))
+    await using again = new Rewindable(archive)
+    return await FileOperation.run(
+      asked.order,
+      ({ client }) => client.unpack(asked.path, again),
+      () => again.canRewind,
+    )
   }
 
   async #transfer(call: Pick<Question<typeof schemas.copyOptionsSchema>, 'name' | 'path' | 'options'> & { readonly to: FilePath }): Promise<Entry> {
     const asked = await this.#ask({ ...call, schema: schemas.copyOptionsSchema })
     const to = asked.resolve(call.to, 'to')
     const how = { exclusive: asked.options.exclusive ?? false }
-    const entry = await runWithDraft(asked.order, to, ({ client }) =>
+    const entry = await runWithDraft({ order: asked.order, place: to }, ({ client }) =>
       call.name === 'files.move' ? client.move(asked.path, to, how) : client.copy(asked.path, to, how),
     )
     return entryOf(entry, to, asked.host.users)

@@ -8,6 +8,8 @@ import { Deadline } from './deadline.js'
 export interface PooledWorker {
   /** Settles when it is over, whoever ended it. */
   readonly ended: Promise<unknown>
+  /** Somebody waits for what it does; one whose answer nobody reads is not. */
+  readonly isWaitedFor?: boolean
   /** Idempotent, never rejects. */
   kill(): Promise<void>
 }
@@ -26,11 +28,13 @@ interface PoolBounds {
   readonly mostLasting: number
   /** How long a worker without work is kept. */
   readonly idleMs: number
-  /** How long an operation waits while none of those under way ends. */
+  /** How long an operation waits while none of those under way ends, nor is waited for by anyone. */
   readonly waitMs: number
+  /** How long it waits while none of them ends. */
+  readonly mostWaitMs: number
 }
 
-const defaultBounds: PoolBounds = { mostAtOnce: 8, mostLasting: 32, idleMs: 3000, waitMs: 60_000 }
+const defaultBounds: PoolBounds = { mostAtOnce: 8, mostLasting: 32, idleMs: 3000, waitMs: 10_000, mostWaitMs: 60_000 }
 
 /** A worker that is somebody's until it is given back. */
 export interface Lease<Worker> {
@@ -64,6 +68,8 @@ export class WorkerPool<Worker extends PooledWorker, Kind> {
   readonly #bounds: PoolBounds
   readonly #idle = new Set<Idle<Worker>>()
   readonly #leased = new Set<Worker>()
+  /** Those that have a place among the ones at once. */
+  readonly #atWork = new Set<Worker>()
   readonly #waiters = new Set<Waiter>()
   #underWay = 0
   #lasting = 0
@@ -83,6 +89,7 @@ export class WorkerPool<Worker extends PooledWorker, Kind> {
     try {
       const key = this.#options.keyOf(kind)
       const worker = this.#takeIdle(key) ?? (await this.#options.start(kind, signal))
+      if (!lasts) this.#atWork.add(worker)
       return this.#lease(worker, { key, leave })
     } catch (error) {
       leave()
@@ -109,6 +116,7 @@ export class WorkerPool<Worker extends PooledWorker, Kind> {
       if (isOver) return
       isOver = true
       this.#leased.delete(worker)
+      this.#atWork.delete(worker)
       act()
       leave()
     }
@@ -196,12 +204,16 @@ export class WorkerPool<Worker extends PooledWorker, Kind> {
   }
 
   /** Operations whose readers stopped reading hold their places for good: whoever waits behind them is told. */
-  #watchStuck(): Deadline {
-    const { waitMs, mostAtOnce } = this.#bounds
+  #watchStuck(waitedMs = 0): Deadline {
+    const { waitMs, mostWaitMs, mostAtOnce } = this.#bounds
     return new Deadline(waitMs, () => {
-      this.#stuck = undefined
-      const why = `${this.#options.name} has ${mostAtOnce} operations on files under way, and none has ended for ${waitMs / 1000} s`
-      for (const waiter of [...this.#waiters]) waiter.reject(new SandboxError('busy', why))
+      const waited = waitedMs + waitMs
+      const isAtWork = [...this.#atWork].some((worker) => worker.isWaitedFor === true)
+      this.#stuck = isAtWork && waited < mostWaitMs ? this.#watchStuck(waited) : undefined
+      if (this.#stuck) return
+      const why = `${this.#options.name} has ${mostAtOnce} file operations open, and none has ended for ${waited / 1000} s`
+      const hint = 'read streams of files to their end, or cancel them'
+      for (const waiter of [...this.#waiters]) waiter.reject(new SandboxError('busy', why, { hint }))
     })
   }
 }

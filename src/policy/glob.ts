@@ -109,6 +109,7 @@ function parseName(part: string, refuse: (why: string) => SandboxError): Token[]
   for (let at = 0; at < part.length; ) {
     const char = String.fromCodePoint(part.codePointAt(at) ?? 0)
     const end = char === '[' ? closingOf(part, at) : undefined
+    if (char === '[' && end === undefined) throw refuse('has a [ without its ]')
     if (char === '\\') {
       const next = part.codePointAt(at + 1)
       if (next === undefined) throw refuse('ends in a backslash')

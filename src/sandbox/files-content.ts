@@ -30,7 +30,12 @@ function hasMethod(value: unknown, name: string | symbol): boolean {
 }
 
 function toBytes(piece: unknown, field: string): Uint8Array {
-  if (typeof piece === 'string') return encoder.encode(piece)
+  if (typeof piece === 'string') {
+    // With the flag u only half a pair is one.
+    if (/\p{Surrogate}/u.test(piece))
+      throw new SandboxError('invalid', `${field}: has half a surrogate pair in it, which no UTF-8 can hold; give bytes (Uint8Array)`)
+    return encoder.encode(piece)
+  }
   if (piece instanceof Uint8Array) return piece
   throw new SandboxError('invalid', `${field}: must consist of strings or bytes (Uint8Array), got ${kindOf(piece)}`)
 }
@@ -61,15 +66,29 @@ async function* streamPieces(stream: ReadableStream<unknown>, field: string): As
   }
 }
 
+interface Gathering {
+  readonly bytes: AsyncIterable<Uint8Array>
+  readonly call: string
+  /** As far as it is known before. */
+  readonly expectedBytes: number
+}
+
 /** All of it in one piece. */
-export async function gather(bytes: AsyncIterable<Uint8Array>, call: string): Promise<Uint8Array> {
+export async function gather({ bytes, call, expectedBytes }: Gathering): Promise<Uint8Array> {
+  const tooMuch = (found: string): SandboxError =>
+    new SandboxError(
+      'invalid',
+      `${call}: there are ${found}; at most ${mostGatheredBytes} fit in one piece: read a part of it with length, or use files.stream`,
+    )
+  if (expectedBytes > mostGatheredBytes) {
+    await bytes[Symbol.asyncIterator]().return?.()
+    throw tooMuch(`${expectedBytes} bytes`)
+  }
   const gathered = new GatheredBytes()
   let length = 0
   for await (const piece of bytes) {
     length += piece.length
-    if (length > mostGatheredBytes) {
-      throw new SandboxError('invalid', `${call}: there are more than ${mostGatheredBytes} bytes; read a part of it with length, or use files.stream`)
-    }
+    if (length > mostGatheredBytes) throw tooMuch(`more than ${mostGatheredBytes} bytes`)
     gathered.append(piece)
   }
   return gathered.toBytes()

@@ -166,8 +166,9 @@ export class SandboxFiles {
   }
 
   async #gather(call: string, path: FilePath, options: ReadOptions): Promise<Uint8Array> {
-    const { bytes } = await this.#origin.files.read(path, options)
-    return gather(bytes, call)
+    const { entry, bytes } = await this.#origin.files.read(path, options)
+    const { offset = 0, length = Infinity } = options
+    return gather({ bytes, call, expectedBytes: Math.min(Math.max(entry.size - offset, 0), length) })
   }
 }
 
