@@ -11,7 +11,10 @@ import { FileWorkerReader } from './file-worker-reader.js'
 import { type FileFailure, parseDone, parseFailure, type WorkerCount } from './file-worker-replies.js'
 import type { WardenProcess } from './run.js'
 
-export type WorkerRun = Pick<WardenProcess, 'output' | 'write' | 'endInput' | 'kill' | 'discardOutput' | 'ref' | 'unref' | 'exited'>
+export interface WorkerRun extends Pick<WardenProcess, 'output' | 'endInput' | 'kill' | 'discardOutput' | 'ref' | 'unref' | 'exited'> {
+  /** Resolves when the memory of the bytes may be used again. */
+  write(bytes: Uint8Array): Promise<unknown>
+}
 
 interface Reply {
   readonly name: ReplyName

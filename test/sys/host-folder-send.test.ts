@@ -21,7 +21,7 @@ afterEach(() => {
 
 async function gather(bytes: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const pieces = []
-  for await (const piece of bytes) pieces.push(piece)
+  for await (const piece of bytes) pieces.push(Uint8Array.from(piece))
   return Buffer.concat(pieces)
 }
 

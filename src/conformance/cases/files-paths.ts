@@ -46,7 +46,7 @@ function callsThrough(way: string, name: string, { files, read, write }: FilesOf
 async function tryOut(host: HostView, what: string, act: () => Promise<unknown>): Promise<'refused' | 'inside'> {
   const { content, path } = host.canaries.file
   const result = await act().then(
-    (value) => ({ told: value instanceof Uint8Array ? text(value) : (JSON.stringify(value) ?? '') }),
+    (value) => ({ told: value instanceof Uint8Array ? text(value) : String(JSON.stringify(value)) }),
     (error: unknown) => ({ error }),
   )
   if ('error' in result) ensure(isRefusal(result.error), `${what} must be refused in words, or stay inside`, result.error)
@@ -61,7 +61,9 @@ function isNamed(told: string, what: string, path: string): boolean {
 }
 
 function isRefusal(error: unknown): boolean {
-  return error instanceof Error && error.name === 'SandboxError' && ['not-found', 'denied', 'conflict', 'invalid'].includes((error as { code?: string }).code ?? '')
+  return (
+    error instanceof Error && error.name === 'SandboxError' && ['not-found', 'denied', 'conflict', 'invalid'].includes((error as { code?: string }).code ?? '')
+  )
 }
 
 /** Swaps a folder for a link and back, until it is stopped. */

@@ -1,0 +1,4 @@
+import { catchMutants } from './mutants/catch.js'
+import { fileMutants } from './mutants/file-mutants.js'
+
+catchMutants(fileMutants)
