@@ -1,30 +1,29 @@
 import { posix } from 'node:path'
 import type { ChangeSet, ChangeStore, PathState, PendingChange } from '../contract/changes.js'
+import { contentDifference, isOfContent } from './content-difference.js'
 import { asTyped, type Colors, escapeControls } from './print.js'
-import { unifiedDiff } from './unified-diff.js'
 import { bytesInWords } from './words.js'
 
 export interface PageOrder {
   readonly set: ChangeSet
   readonly store: Pick<ChangeStore, 'newContent' | 'oldContent'>
   readonly colors: Colors
-  /** Of the differences of texts; what is beyond is counted. */
-  readonly mostLines: number
+  /** Only the beginning of the differences of texts, for little work; the files that are beyond are counted. */
+  readonly isShort: boolean
 }
 
-/** Larger files are told by their size alone. */
-const mostTextBytes = 256 * 1024
+/** A short page ends at so many lines of differences, or when finding them took so much. */
+const shortPage = { lines: 200, bytesRead: 32 * 2 ** 20, steps: 4_000_000 }
 
 /** What was changed, a line each, then how the texts differ. */
-export async function changePage(order: PageOrder): Promise<string[]> {
+export async function* changePage(order: PageOrder): AsyncGenerator<string, void, undefined> {
   const { set, colors } = order
-  const shown = set.changes.filter((change) => !isOfGit(change.path) && !isImplied(change, set.changes))
-  return [
-    ...shown.map((change) => changeLine(change, colors)),
-    ...gitLine(set.changes, colors),
-    ...set.skipped.map(({ path, why }) => `${colors.yellow('!')}  ${escapeControls(path)}  ${colors.yellow(`not taken: ${escapeControls(why)}`)}`),
-    ...(await differences(shown, order)),
-  ]
+  const folders = new Set(set.changes.map(({ path }) => posix.dirname(path)))
+  const shown = set.changes.filter((change) => !isOfGit(change.path) && !isImplied(change, folders))
+  for (const change of shown) yield changeLine(change, colors)
+  yield* gitLine(set.changes, colors)
+  for (const { path, why } of set.skipped) yield `${colors.yellow('!')}  ${escapeControls(path)}  ${colors.yellow(`not taken: ${escapeControls(why)}`)}`
+  yield* differences(shown.filter(isOfContent), order)
 }
 
 export type ChangeLetter = 'A' | 'M' | 'D'
@@ -44,10 +43,10 @@ function gitLine(changes: readonly PendingChange[], colors: Colors): string[] {
 }
 
 /** A folder that came or went with what is in it needs no line of its own. */
-function isImplied({ path, before, after }: PendingChange, changes: readonly PendingChange[]): boolean {
+function isImplied({ path, before, after }: PendingChange, folders: ReadonlySet<string>): boolean {
   const isMade = before.type === 'none' && after.type === 'folder'
   const isGone = before.type === 'folder' && after.type === 'none'
-  return (isMade || isGone) && changes.some((other) => other.path.startsWith(`${path}/`))
+  return (isMade || isGone) && folders.has(path)
 }
 
 function changeLine(change: PendingChange, colors: Colors): string {
@@ -87,52 +86,25 @@ function isLeadingOut(path: string, after: PathState): boolean {
   return after.target.startsWith('/') || leads === '..' || leads.startsWith('../')
 }
 
-async function differences(changes: readonly PendingChange[], order: PageOrder): Promise<string[]> {
-  const { set, colors, mostLines } = order
-  const lines: string[] = []
-  for (const change of changes) lines.push(...(await difference(change, order)))
-  if (lines.length <= mostLines) return lines
-  const more = `… ${lines.length - mostLines} more lines: ${asTyped(`glovebox changes ${set.id.slice(0, 8)}`)}`
-  return [...lines.slice(0, mostLines), colors.dim(more)]
-}
-
-async function difference(change: PendingChange, { set, store, colors }: PageOrder): Promise<string[]> {
-  const { path, before, after } = change
-  if (before.type === 'file' && after.type === 'file' && before.hash === after.hash) return []
-  if (before.type !== 'file' && after.type !== 'file') return []
-  const old = before.type === 'file' ? await store.oldContent(set, change, mostTextBytes + 1) : new Uint8Array()
-  const now = after.type === 'file' ? await store.newContent(set, change, mostTextBytes + 1) : new Uint8Array()
-  const name = escapeControls(path)
-  const header = [
-    '',
-    colors.bold(`--- ${before.type === 'file' ? `a/${name}` : '/dev/null'}`),
-    colors.bold(`+++ ${after.type === 'file' ? `b/${name}` : '/dev/null'}`),
-  ]
-  const [oldText, newText] = [old && textOf(old), textOf(now)]
-  if (old === undefined) return [...header, colors.dim('what was there is not there any more')]
-  if (oldText === undefined || newText === undefined) return [...header, colors.dim('binary, or too large to show')]
-  const hunks = unifiedDiff(oldText, newText)
-  return hunks === undefined
-    ? [...header, colors.dim('too different to show')]
-    : hunks.length === 0
-      ? []
-      : [...header, ...hunks.map((line) => painted(line, colors))]
-}
-
-/** Undefined for what is no text, or too much of it. */
-function textOf(bytes: Uint8Array): string | undefined {
-  if (bytes.length > mostTextBytes || bytes.includes(0)) return undefined
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return undefined
+async function* differences(changes: readonly PendingChange[], order: PageOrder): AsyncGenerator<string, void, undefined> {
+  const { set, store, colors, isShort } = order
+  const left = { ...shortPage }
+  for (const [index, change] of changes.entries()) {
+    const isOver = isShort && (left.lines <= 0 || left.bytesRead <= 0)
+    if (isOver) return yield colors.dim(moreLine({ set, lines: 0, files: changes.length - index }))
+    const { lines, bytesRead } = await contentDifference({ set, store, change, colors, ...(isShort && { work: left }) })
+    left.bytesRead -= bytesRead
+    const most = isShort ? left.lines : Infinity
+    left.lines -= lines.length
+    for (const line of lines.slice(0, most)) yield line
+    if (lines.length > most) return yield colors.dim(moreLine({ set, lines: lines.length - most, files: changes.length - index - 1 }))
   }
 }
 
-/** A tab is a tab; nothing else of a stranger's text acts on a terminal. */
-function painted(line: string, colors: Colors): string {
-  const safe = line.split('\t').map(escapeControls).join('\t')
-  if (line.startsWith('+')) return colors.green(safe)
-  if (line.startsWith('-')) return colors.red(safe)
-  return line.startsWith('@@') ? colors.cyan(safe) : safe
+function moreLine({ set, lines, files }: { readonly set: ChangeSet; readonly lines: number; readonly files: number }): string {
+  const parts = [
+    ...(lines > 0 ? [`${lines} more ${lines === 1 ? 'line' : 'lines'}`] : []),
+    ...(files > 0 ? [`${files} more ${files === 1 ? 'file' : 'files'}`] : []),
+  ]
+  return `… and ${parts.join(' and ')}: ${asTyped(`glovebox changes ${set.id.slice(0, 8)}`)}`
 }

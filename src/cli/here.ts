@@ -16,7 +16,6 @@ export interface Here {
 }
 
 const target = '/workspace'
-const mostDiffLines = 200
 
 /** The spec with this folder as its workspace. */
 export function withHere(spec: SpecInput): Here {
@@ -27,10 +26,14 @@ export function withHere(spec: SpecInput): Here {
   return { spec: { ...spec, mounts: [mount, ...mounts] }, folder, startedMs: Date.now() }
 }
 
-/** What is said of the first mount is said of this folder. */
+/** What is said of the first mount is said of this folder; the others are counted as they were written. */
 export function asHere(error: unknown): unknown {
   const [, rest] = (error instanceof SandboxError && /(?:^|: )mounts\[0\](?:\.\w+)?: (.*)$/s.exec(error.message)) || []
-  if (rest === undefined || !(error instanceof SandboxError)) return error
+  if (!(error instanceof SandboxError)) return error
+  if (rest === undefined) {
+    const message = error.message.replace(/\bmounts\[(\d+)\]/g, (_, index: string) => `mounts[${Number(index) - 1}]`)
+    return message === error.message ? error : new SandboxError(error.code, message, { ...(error.hint !== undefined && { hint: error.hint }), cause: error })
+  }
   const hint = error.code === 'invalid' ? `cd PROJECT && glovebox run --here -- …` : error.hint
   return new SandboxError(error.code, `--here: ${rest}`, { ...(hint !== undefined && { hint }), cause: error })
 }
@@ -85,8 +88,7 @@ export async function sayChanges(set: ChangeSet | undefined, { quiet }: { readon
   const colors = colorsFor(process.stderr)
   const [id, count] = [set.id.slice(0, 8), set.changes.length]
   if (!quiet) {
-    const page = await changePage({ set, store: createChangeStore(), colors, mostLines: mostDiffLines })
-    process.stderr.write(`${page.join('\n')}\n`)
+    for await (const line of changePage({ set, store: createChangeStore(), colors, isShort: true })) process.stderr.write(`${line}\n`)
   }
   const ways = `${asTyped(`glovebox apply ${id}`)} takes them over, ${asTyped(`glovebox drop ${id}`)} forgets them`
   say(`${count} ${count === 1 ? 'change' : 'changes'} of ${set.folder} kept aside: ${ways}`)

@@ -1,11 +1,12 @@
 /** What was written over folders that a sandbox sees through an overlay, told entry by entry. */
-import type { WorkerEntry } from '../channel/index.js'
+import { FileFailure, type WorkerEntry } from '../channel/index.js'
 import { checkCallOptions } from '../contract/call-options.js'
 import type { PlatformChanges, Written } from '../contract/changes.js'
 import type { CellLayer } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { CallOptions } from '../contract/platform.js'
 import { printable } from '../contract/printable.js'
+import { errno } from './errno.js'
 import { FileOperation, type FilesHost } from './file-operation.js'
 
 export interface ChangesHost {
@@ -33,17 +34,42 @@ export class ChangesFacet implements PlatformChanges {
   }
 }
 
+/** As long as a path in a cell can be, to be opened by it. */
+const mostPathBytes = 4095
+/** Of a path that is too long, which is told and not used. */
+const toldBytes = 200
+
 /** What could not be looked into would look like what is not there. */
 async function listing(entries: AsyncGenerator<WorkerEntry, { readonly isIncomplete: boolean }, undefined>, target: string): Promise<Written[]> {
   const written: Written[] = []
+  const mostBytes = mostPathBytes - target.length - 1
   for (;;) {
-    const next = await entries.next()
+    const next = await entries.next().catch(endOfTooDeep)
     if (next.done === true) {
       if (!next.value.isIncomplete) return written
       throw new SandboxError('denied', `not all that was written in ${target} can be read: a folder there is closed to its owner`)
     }
-    if (next.value.name.length > 0) written.push(writtenOf(next.value))
+    const { name } = next.value
+    if (name.length > mostBytes && isToldAlready(name, mostBytes)) continue
+    if (name.length > mostBytes) written.push(tooLong(name, mostBytes))
+    else if (name.length > 0) written.push(writtenOf(next.value))
   }
+}
+
+/** Paths beyond what the worker can tell are in a folder that was told already: the failure comes when all else was listed. */
+function endOfTooDeep(error: unknown): IteratorReturnResult<{ readonly isIncomplete: boolean }> {
+  if (error instanceof FileFailure && error.errno === errno.ENAMETOOLONG) return { done: true, value: { isIncomplete: false } }
+  throw error
+}
+
+/** With the folder that it is in. */
+function isToldAlready(name: Uint8Array, mostBytes: number): boolean {
+  return name.lastIndexOf(0x2f) > mostBytes
+}
+
+function tooLong(name: Uint8Array, mostBytes: number): Written {
+  const path = `${new TextDecoder().decode(name.subarray(0, toldBytes))}…`
+  return { type: 'other', path, why: `its path of ${name.length} bytes is longer than ${mostBytes}` }
 }
 
 /** The mark of a folder that hides what is beneath it; a deleted path is a device without numbers. */

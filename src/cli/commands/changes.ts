@@ -21,7 +21,7 @@ export async function showChanges(id: string | undefined, flags: ChangesFlags): 
   if (id === undefined) return listChanges(await store.list(), flags)
   const set = await store.find(id)
   if (json) await printJson(changesReport(set))
-  else await writeOut(`${(await changePage({ set, store, colors: colorsFor(process.stdout), mostLines: Infinity })).join('\n')}\n`)
+  else for await (const line of changePage({ set, store, colors: colorsFor(process.stdout), isShort: false })) await writeOut(`${line}\n`)
   return exitCodes.ok
 }
 
