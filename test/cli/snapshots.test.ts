@@ -55,7 +55,7 @@ test('a line for each, and nothing in a name drives a terminal', async () => {
 test('what is removed is gone; what is not there is told, and the rest is removed all the same', async () => {
   const { id } = await keep('one', 'a')
   await keep('two', 'b')
-  expect(await run('remove', 'nobody', id, 'two')).toMatchObject({ code: 1, stdout: 'there is no snapshot nobody\n' })
+  expect(await run('remove', 'nobody', id, 'two')).toMatchObject({ code: 1, stdout: '', stderr: 'glovebox: there is no snapshot nobody\n' })
   expect(JSON.parse((await run('list', '--json')).stdout)).toEqual({ snapshots: [] })
   expect(await run('remove', 'sha256:12')).toMatchObject({ code: 125, stderr: expect.stringContaining("snapshot: must be a snapshot's id or name") })
 })

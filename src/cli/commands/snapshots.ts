@@ -1,7 +1,7 @@
 import { defaultPlatform } from '../../compose.js'
 import type { SnapshotInfo } from '../../contract/snapshots.js'
 import { exitCodes } from '../exit-codes.js'
-import { escapeControls, printJson } from '../print.js'
+import { escapeControls, printJson, say } from '../print.js'
 import { writeOut } from '../streams.js'
 
 interface Flags {
@@ -24,7 +24,7 @@ export async function removeSnapshots(references: readonly string[], flags: Flag
   const missing: string[] = []
   for (const reference of references) ((await defaultPlatform().snapshots.remove(reference)) ? removed : missing).push(reference)
   if (flags.json) await printJson({ removed, missing })
-  else await writeOut(missing.map((reference) => `there is no snapshot ${escapeControls(reference)}\n`).join(''))
+  else for (const reference of missing) say(`there is no snapshot ${reference}`)
   return missing.length === 0 ? exitCodes.ok : notThere
 }
 
