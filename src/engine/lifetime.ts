@@ -18,7 +18,7 @@ import { LifetimeClock } from './lifetime-clock.js'
 const resumeHint = 'await sandbox.resume()'
 
 /** One way to stand still. */
-export interface Standstill {
+interface Standstill {
   /** Throws when it did not come about; then it goes on. */
   stop(): Promise<void>
   /** Throws when it did not come about; then it stands still. */
