@@ -132,7 +132,7 @@ export class InputFlow {
   }
 
   async #feed(bytes: Uint8Array): Promise<boolean> {
-    if (this.#isOver) return false
+    if (this.#hasFinished()) return false
     for (let at = 0; at < bytes.length; ) {
       await this.#untilCredit(Math.min(bytes.length - at, worthSendingBytes))
       if (!(await this.#mayGoOn())) return false
@@ -143,6 +143,11 @@ export class InputFlow {
     }
     if (this.#outbox.failure && !this.#isOver) throw this.#outbox.failure
     return true
+  }
+
+  /** Looked at anew each time: it changes while something is awaited. */
+  #hasFinished(): boolean {
+    return this.#isOver
   }
 
   async #untilCredit(bytes: number): Promise<void> {

@@ -87,7 +87,7 @@ interface Told {
   readonly outputs: readonly [Readable, Readable]
   readonly state: { exitCode: number | null; signalCode: string | null; isOver: boolean }
   /** Resolves when the listeners were called. */
-  emit(event: string, ...values: readonly unknown[]): Promise<void>
+  readonly emit: (event: string, ...values: readonly unknown[]) => Promise<void>
 }
 
 export function viewAsChildProcess(viewed: Viewed): ChildProcessView {

@@ -13,7 +13,7 @@ export class EventListeners {
   readonly #events: (signal: AbortSignal) => AsyncIterable<SandboxEvent>
   readonly #listeners = new Set<{ readonly type: SandboxEventType; readonly listener: Listener }>()
   #listening: AbortController | undefined
-  #failure: unknown
+  #failure: SandboxError | undefined
 
   constructor(events: (signal: AbortSignal) => AsyncIterable<SandboxEvent>) {
     this.#events = events

@@ -143,7 +143,6 @@ export async function endOf(program: PlatformProcess, options: CallOptions): Pro
   signal.throwIfAborted()
   let stop = (): void => undefined
   const aborted = new Promise<never>((_, reject) => {
-    // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- a signal's reason may be anything
     stop = () => reject(signal.reason)
     signal.addEventListener('abort', stop, { once: true })
   })

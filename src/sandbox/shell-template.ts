@@ -91,8 +91,7 @@ export class ShellCommand implements PromiseLike<ShellResult> {
  * that the shell would not take as a word – inside quotes, in a comment, after `$` or in what follows `<<` – is refused: SandboxError('invalid').
  */
 export function shellCommand(template: TemplateStringsArray, values: readonly ShellWord[]): string {
-  if (!Array.isArray(template) || !Array.isArray(template.raw))
-    throw new SandboxError('invalid', `$: expected a template, as in sandbox.$\`ls\`, got ${kindOf(template)}`)
+  if (!isTemplate(template)) throw new SandboxError('invalid', `$: expected a template, as in sandbox.$\`ls\`, got ${kindOf(template)}`)
   let command = ''
   let seen = ''
   let place = shellStart
@@ -108,6 +107,10 @@ export function shellCommand(template: TemplateStringsArray, values: readonly Sh
     place = afterValue
   })
   return command
+}
+
+function isTemplate(value: unknown): boolean {
+  return Array.isArray(value) && Array.isArray((value as Partial<TemplateStringsArray>).raw)
 }
 
 /** Bare, for there quotes are no quotes; a space keeps a sign apart from another. */

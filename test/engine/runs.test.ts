@@ -58,7 +58,7 @@ describe('outcomes', () => {
       code: 127,
       reason: 'no-such-program was not found, or the interpreter in its first line was not',
     })
-    await program.write(new Uint8Array(3))
+    expect(await rejectionOf(program.write(new Uint8Array(1)))).toMatchObject({ code: 'conflict' })
     await program.kill()
   })
 

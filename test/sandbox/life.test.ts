@@ -7,6 +7,7 @@ import type { Engine } from '../../src/engine/engine.js'
 import { Sandbox } from '../../src/sandbox/index.js'
 import { rejectionOf } from '../engine/collect.js'
 import { createPlainEngine, PlainDriver } from '../engine/plain-driver.js'
+import { isRunning, markedSleep, waitUntil } from '../engine/processes.js'
 import { startScript } from '../sys/run-script.js'
 
 let platform: Engine
@@ -34,6 +35,11 @@ async function serve(): Promise<number> {
 }
 
 describe('a listener', () => {
+  test('is refused by a sandbox that was closed', async () => {
+    await sandbox.close()
+    expect(() => sandbox.on('exit', () => undefined)).toThrow(expect.objectContaining({ code: 'closed' }))
+  })
+
   test('is told of what it asked for, until it leaves', async () => {
     const heard: string[] = []
     const leave = sandbox.on('exit', ({ ending }) => heard.push(ending.outcome.kind))
@@ -127,4 +133,17 @@ test('a process with a forward lives until it is closed, and then ends by itself
   expect(child.exitCode).toBe(null)
   child.stdin?.end('close\n')
   expect(await ended).toMatchObject({ code: 0, stderr: '' })
+}, 20_000)
+
+test('a process of ours does not wait for a program that it let go, which ends with it; taken back, it waits', async () => {
+  const script = new URL('programs/hold-process.ts', import.meta.url)
+  const { marker } = markedSleep()
+  const letGo = await startScript(script, [marker])
+  expect(await letGo.ended).toMatchObject({ code: 0, stderr: '' })
+  await waitUntil(() => !isRunning(marker))
+  const again = await startScript(script, ['1', 'again'])
+  expect(await again.firstLine).toBe('started')
+  await sleep(300)
+  expect(again.child.exitCode).toBe(null)
+  expect(await again.ended).toMatchObject({ code: 0, stderr: '' })
 }, 20_000)
