@@ -30,7 +30,7 @@ function headLines(judgement: Judgement & { readonly valid: true }, colors: Colo
     ['issued', `${issuedAt}, ${age} after the sandbox was created${state === 'paused' ? '; it was paused' : ''}`],
     ['by', `glovebox ${glovebox}, on Linux ${host.kernel} ${host.arch}`],
     ['boundary', `driver ${driver.name}, tier ${driver.tier}; template ${template}`],
-    ['begun with', from && `snapshot ${from}`],
+    ['begun with', from && `snapshot ${from.slice(0, 'sha256:'.length + 32)}…`],
     ['looked at', inspectedInWords(inspected)],
     ...policies.map(({ name, hash, onExceed }): [string, string] => ['policy', `${name} (${onExceed}), SHA-256 ${hash.slice(0, 32)}…`]),
     ['spec', `SHA-256 ${specHash.slice(0, 32)}…`],
