@@ -19,7 +19,8 @@ test('a denial goes red because of what got through, never because its own scrip
   await using host = await createHostView({ ownFolders: [], sharedFolders: [] })
   const results = await runCases(createUnwalledSubject(host), { cases: allCases.filter(({ denial }) => denial) })
   const broken = results.filter(
-    ({ verdict, reason }) => verdict === 'failed' && !/every try must be denied|nothing may show the canary|what the (second|cell) sees|the connections/.test(reason),
+    ({ verdict, reason }) =>
+      verdict === 'failed' && !/every try must be denied|nothing may show the canary|what the (second|cell) sees|the connections/.test(reason),
   )
   expect(broken.filter(({ id }) => !id.startsWith('isolation/root-'))).toEqual([])
 })

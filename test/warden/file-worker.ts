@@ -42,7 +42,7 @@ function runOf(child: ChildProcess): WorkerRun {
   const exited = new Promise<{ code: number | null; signal: string | null }>((resolve) => child.on('close', (code, signal) => resolve({ code, signal })))
   return {
     output: outputOf(child),
-    write: (bytes) => new Promise((resolve) => input.write(Uint8Array.from(bytes), () => resolve())),
+    write: (bytes) => new Promise<void>((resolve) => input.write(Uint8Array.from(bytes), () => resolve())),
     endInput: () => {
       input.end()
       return Promise.resolve()

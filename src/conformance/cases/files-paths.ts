@@ -46,7 +46,7 @@ function callsThrough(way: string, name: string, { files, read, write }: FilesOf
 async function tryOut(host: HostView, what: string, act: () => Promise<unknown>): Promise<'refused' | 'inside'> {
   const { content, path } = host.canaries.file
   const result = await act().then(
-    (value) => ({ told: value instanceof Uint8Array ? text(value) : String(JSON.stringify(value)) }),
+    (value) => ({ told: value instanceof Uint8Array ? text(value) : JSON.stringify([value]) }),
     (error: unknown) => ({ error }),
   )
   if ('error' in result) ensure(isRefusal(result.error), `${what} must be refused in words, or stay inside`, result.error)

@@ -51,6 +51,7 @@ export const fileMutants: readonly Mutant[] = [
     driver: 'bwrap',
     depth: 'engine',
     twist: { platform: lyingFiles((honest) => ({ read: (path, options) => readOnHost(honest, path, options) })) },
+    among: 'files/',
     caughtBy: ['files/links-out', 'files/swapped-links'],
   },
   {
@@ -58,6 +59,7 @@ export const fileMutants: readonly Mutant[] = [
     driver: 'bwrap',
     depth: 'engine',
     twist: { platform: lyingFiles((honest) => ({ unpack: (path, archive, options) => honest.unpack(path, archive, options).catch(() => 0) })) },
+    among: 'files/',
     caughtBy: ['files/hostile-archives'],
   },
   {
@@ -77,6 +79,7 @@ export const fileMutants: readonly Mutant[] = [
         },
       })),
     },
+    among: 'files/',
     caughtBy: ['files/full-disk'],
   },
 ]

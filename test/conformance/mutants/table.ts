@@ -19,6 +19,8 @@ export interface Mutant {
   readonly depth: 'driver' | 'engine'
   readonly twist: Twist
   readonly caughtBy: readonly string[]
+  /** Only cases of this group are looked at: the lie is about nothing else. */
+  readonly among?: string
   /** How long a case that waits for the lie may take; the others have the usual time. */
   readonly patienceMs?: number
 }

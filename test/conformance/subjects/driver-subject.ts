@@ -118,7 +118,7 @@ function wrap(process: WardenProcess, { run, startedAt }: { readonly run: CellRu
   return {
     pid: process.pid,
     output: process.output,
-    write: (bytes) => process.write(bytes),
+    write: async (bytes) => void (await process.write(bytes)),
     endInput: () => process.endInput(),
     signal: async (name) => process.signal(signalNumber(name) ?? 0),
     kill: () => process.kill(),
