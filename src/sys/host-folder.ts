@@ -5,6 +5,7 @@ import { printable } from '../contract/printable.js'
 import type { LocalFiles, Received, ReceiveOptions } from '../contract/transfer.js'
 import { localError } from './host-folder-error.js'
 import type { HostFolder } from './host-folder-handle.js'
+import { Incoming } from './host-folder-incoming.js'
 import { checkMerge, mergeFolder } from './host-folder-merge.js'
 import { moveEntry } from './host-folder-move.js'
 import { makePrivateFolder } from './host-folder-private.js'
@@ -28,10 +29,11 @@ export const localFiles: LocalFiles = { send: sendLocal, receiveFile, receiveFol
 
 async function receiveFile(path: string, content: AsyncIterable<Uint8Array>, options: ReceiveOptions & { readonly mode?: number } = {}): Promise<Received> {
   try {
+    await using incoming = new Incoming(content)
     await using place = await openPlace(path)
     await checkFilePlace(place, { path, ...options })
     await using own = await makePrivateFolder(place.folder)
-    const bytes = await stageFile(own.folder, content, { path, ...options })
+    const bytes = await stageFile(own.folder, incoming, { path, ...options })
     await checkFilePlace(place, { path, ...options })
     await moveEntry({ folder: own.folder, name: staged }, place)
     return { entries: 1, bytes, skipped: [] }
@@ -76,13 +78,14 @@ function linkError(path: string): SandboxError {
 
 async function receiveFolder(path: string, archive: AsyncIterable<Uint8Array>, options: ReceiveOptions = {}): Promise<Received> {
   try {
+    await using incoming = new Incoming(archive)
     await using place = await openPlace(path)
     await using there = await enterIfThere(place, path)
     await using own = await makePrivateFolder(there?.folder ?? place.folder)
     // With the mode that any new folder of this process gets: it is to take its place.
     await own.folder.createFolder(staged, 0o777)
     await using from = await own.folder.enter(staged)
-    const received = await stage(from, archive, options)
+    const received = await stage(from, incoming, options)
     if (there) await mergeInto(there.folder, { from, path, ...options })
     else await moveEntry({ folder: own.folder, name: staged }, place)
     return received

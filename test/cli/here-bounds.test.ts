@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { skipGroup } from '../unless.js'
+import { type CliResult, cliPath, collect } from './cli.js'
+import { isBwrapReady } from './machine.js'
+
+interface Account {
+  readonly name: string
+  readonly uid: number
+  readonly wrapper: readonly string[]
+}
+
+const self: Account = { name: 'whoever tests', uid: process.getuid?.() ?? -1, wrapper: [] }
+const ordinary: Account = { name: 'an ordinary user', uid: 65_534, wrapper: ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups'] }
+const accounts = self.uid === 0 ? [self, ordinary] : [self]
+
+let top: string
+
+function here(account: Account, program: string): Promise<CliResult> {
+  const project = join(top, 'project')
+  writeFileSync(join(project, 'program.py'), program)
+  const args = ['run', '--driver', 'bwrap', '--timeout', '120s', '--here', '--', '/usr/bin/python3', 'program.py']
+  const [file = '', ...rest] = [...account.wrapper, process.execPath, cliPath, ...args]
+  const places = { HOME: join(top, 'home'), GLOVEBOX_CHANGES_DIR: join(top, 'changes'), XDG_RUNTIME_DIR: '', NO_COLOR: '1' }
+  const child = spawn(file, rest, { cwd: project, env: { ...process.env, ...places } })
+  child.stdin.end()
+  return collect(child)
+}
+
+describe.each(accounts)('run --here of a command that writes much, as $name', (account) => {
+  skipGroup(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')
+
+  beforeEach(() => {
+    top = realpathSync(mkdtempSync(join(tmpdir(), 'gbx-bounds-')))
+    chmodSync(top, 0o755)
+    for (const name of ['home', 'changes', 'project']) {
+      mkdirSync(join(top, name), { mode: 0o700 })
+      chownSync(join(top, name), account.uid, account.uid)
+    }
+  })
+  afterEach(() => rmSync(top, { recursive: true, force: true }))
+
+  test('shows 200 lines of differences and counts the files beyond, without comparing them', async () => {
+    const program = `
+for i in range(1500):
+    with open(f'f{i:04}', 'w') as f: f.write(''.join(f'{i} {n}\\n' for n in range(1020)))
+`
+    const { code, stderr } = await here(account, program)
+    const lines = stderr.split('\n')
+    expect(code).toBe(0)
+    expect(lines.filter((line) => line.startsWith('A  f'))).toHaveLength(1500)
+    expect(lines.filter((line) => /^\+\d/.test(line))).toHaveLength(196)
+    expect(stderr).toMatch(/^… and 824 more lines and 1499 more files: glovebox changes [a-z0-9]{8}$/m)
+    expect(stderr).toContain('1500 changes of')
+  }, 120_000)
+
+  test('keeps everything else when a path is too long to be opened, and says so once', async () => {
+    const program = `
+import os
+open('kept', 'w').write('kept\\n')
+os.mkdir('deep'); os.chdir('deep')
+for depth in range(100):
+    os.mkdir('d' * 200); os.chdir('d' * 200)
+    for name in range(20): open(f'{name}', 'w').close()
+`
+    const { code, stderr } = await here(account, program)
+    expect(code).toBe(0)
+    expect(stderr).toContain('A  kept  5 bytes')
+    expect(stderr.split('\n').filter((line) => line.startsWith('!'))).toEqual([expect.stringMatching(/^! {2}deep\/d+….* not taken: its path of \d+ bytes is longer than 4084$/)])
+    expect(stderr).toMatch(/^glovebox: \d+ changes of .* kept aside/m)
+  }, 120_000)
+})
