@@ -38,6 +38,7 @@ export const snapshotMutants: readonly Mutant[] = [
         return { ...lyingEngine({})(platform), life: honest }
       },
     },
+    among: 'pause/',
     caughtBy: ['pause/without-memory'],
   },
   {
@@ -45,6 +46,7 @@ export const snapshotMutants: readonly Mutant[] = [
     driver: 'fake',
     depth: 'engine',
     twist: { platform: lyingEngine({ create: (platform, { from: _, ...spec }, options) => platform.create(spec, options) }) },
+    among: 'snapshots/',
     caughtBy: ['snapshots/begin-again', 'snapshots/unknown'],
   },
   {
@@ -59,6 +61,7 @@ export const snapshotMutants: readonly Mutant[] = [
         },
       })),
     },
+    among: 'snapshots/',
     caughtBy: ['snapshots/forks-apart'],
   },
   {
@@ -70,6 +73,7 @@ export const snapshotMutants: readonly Mutant[] = [
         diff: async (id, options) => (await snapshots.diff(id, options)).filter(({ type }) => type !== 'removed'),
       })),
     },
+    among: 'snapshots/',
     caughtBy: ['snapshots/difference'],
   },
 ]

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { WardenProcess } from '../../../src/channel/index.js'
 import type { Cell, Driver } from '../../../src/contract/driver.js'
 import { SandboxError } from '../../../src/contract/errors.js'
 import type { CallOptions, Platform, SandboxInfo } from '../../../src/contract/platform.js'
@@ -25,7 +26,10 @@ export interface Mutant {
   readonly patienceMs?: number
 }
 
-const leavesNothing = ['run-leaves-nothing', 'failed-runs-leave-nothing', 'awkward-files', 'abort-during-create'].map((id) => `lifetime/${id}`)
+const leavesNothing = [
+  ...['run-leaves-nothing', 'failed-runs-leave-nothing', 'awkward-files', 'abort-during-create'].map((id) => `lifetime/${id}`),
+  'pause/closed-while-paused',
+]
 
 const timeCases = ['sleeping', 'busy', 'deaf', 'stopped', 'hiding', 'respawning', 'silent', 'of-spec', 'keeps-output'].map((id) => `limits/time-${id}`)
 const outputCases = ['kill', 'truncate', 'border', 'both-streams', 'of-spec'].map((id) => `limits/output-${id}`)
@@ -98,7 +102,7 @@ export const wardenMutants: readonly Mutant[] = [
     name: 'kills the program and not its descendants',
     driver: 'fake',
     depth: 'driver',
-    twist: { connect: lyingWarden({ kill: async (process) => process.signal(9) }) },
+    twist: { connect: lyingWarden({ kill: killAlone }) },
     caughtBy: ['lifetime/kill-tree'],
   },
   {
@@ -239,6 +243,11 @@ function throughShell(argv: readonly string[]): readonly string[] {
   if (!argv.some((argument) => /^[$`]/.test(argument))) return argv
   const words = argv.map((argument) => (/^[$`]/.test(argument) ? `"${argument}"` : `'${argument.replaceAll("'", "'\\''")}'`))
   return ['/bin/sh', '-c', `exec ${words.join(' ')}`]
+}
+
+async function killAlone(process: WardenProcess): Promise<void> {
+  process.signal(9)
+  await process.exited
 }
 
 async function leaveProcess(cell: Cell): Promise<void> {

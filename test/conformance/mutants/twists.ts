@@ -22,7 +22,8 @@ export function lyingWarden(lie: WardenLie): typeof connectWarden {
       connect: (port) => warden.connect(port),
       start: async (request) => {
         const result = await warden.start(lie.request?.(request) ?? request)
-        return result.started ? { started: true, process: lyingProcess(result.process, lie) } : result
+        // A worker is no program: what it is told and answers is none of these lies.
+        return result.started && request.worker === undefined ? { started: true, process: lyingProcess(result.process, lie) } : result
       },
     }
   }
