@@ -7,7 +7,7 @@ export class Incoming implements AsyncIterable<Uint8Array>, AsyncDisposable {
     this.#content = content
   }
 
-  [Symbol.asyncIterator](): AsyncIterator<Uint8Array, unknown, undefined> {
+  [Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
     this.#isBegun = true
     return this.#content[Symbol.asyncIterator]()
   }

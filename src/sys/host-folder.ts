@@ -115,7 +115,10 @@ async function stage(root: HostFolder, archive: AsyncIterable<Uint8Array>, optio
   return staging.received
 }
 
-async function mergeInto(to: HostFolder, { from, path, overwrite = false }: ReceiveOptions & { readonly from: HostFolder; readonly path: string }): Promise<void> {
+async function mergeInto(
+  to: HostFolder,
+  { from, path, overwrite = false }: ReceiveOptions & { readonly from: HostFolder; readonly path: string },
+): Promise<void> {
   const merge = { from, to, overwrite, below: join(basename(resolve(path)), '/') }
   await checkMerge(merge)
   await mergeFolder(merge)

@@ -69,7 +69,9 @@ for depth in range(100):
     const { code, stderr } = await here(account, program)
     expect(code).toBe(0)
     expect(stderr).toContain('A  kept  5 bytes')
-    expect(stderr.split('\n').filter((line) => line.startsWith('!'))).toEqual([expect.stringMatching(/^! {2}deep\/d+….* not taken: its path of \d+ bytes is longer than 4084$/)])
+    expect(stderr.split('\n').filter((line) => line.startsWith('!'))).toEqual([
+      expect.stringMatching(/^! {2}deep\/d+….* not taken: its path of \d+ bytes is longer than 4084$/),
+    ])
     expect(stderr).toMatch(/^glovebox: \d+ changes of .* kept aside/m)
   }, 120_000)
 })

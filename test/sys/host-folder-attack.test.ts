@@ -91,7 +91,12 @@ describe('a download into a folder that a guest writes in', () => {
     await expect(receive(join(shared, 'out'), nothing)).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('is a link') })
     await expect(localFiles.receiveFile(join(shared, 'out'), attacked(nothing), { overwrite: true })).rejects.toMatchObject({ code: 'conflict' })
     await expect(receive(join(shared, 'fresh'), () => symlinkSync(victim, join(shared, 'fresh')))).rejects.toMatchObject({ code: 'conflict' })
-    await expect(localFiles.receiveFile(join(shared, 'file'), attacked(() => symlinkSync(join(victim, 'key'), join(shared, 'file'))))).rejects.toMatchObject({
+    await expect(
+      localFiles.receiveFile(
+        join(shared, 'file'),
+        attacked(() => symlinkSync(join(victim, 'key'), join(shared, 'file'))),
+      ),
+    ).rejects.toMatchObject({
       code: 'conflict',
     })
   })
@@ -116,7 +121,10 @@ describe('a download into a folder that a guest writes in', () => {
     // A link of root's in a folder of root's is the administrator's; here the folder is open to others, as a guest's is.
     chmodSync(shared, 0o777)
     for (const path of ['way/inner', 'way/fresh', 'way/inner/deeper']) {
-      await expect(receive(join(shared, path), nothing)).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('which a guest may have planted') })
+      await expect(receive(join(shared, path), nothing)).rejects.toMatchObject({
+        code: 'conflict',
+        message: expect.stringContaining('which a guest may have planted'),
+      })
       await expect(localFiles.receiveFile(join(shared, path), attacked(nothing))).rejects.toMatchObject({ code: 'conflict' })
     }
   })
