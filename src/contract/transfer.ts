@@ -8,7 +8,8 @@ export interface Skipped {
   readonly why: string
 }
 
-export interface LocalSource {
+/** Held open until `bytes` ends or it is disposed of. */
+export interface LocalSource extends AsyncDisposable {
   readonly type: 'file' | 'folder'
   /** Permission bits, of a file. */
   readonly mode: number
@@ -36,7 +37,7 @@ export interface Received {
 
 /** The local disk. What comes from a sandbox is trusted in nothing: neither its names nor its links nor its modes. */
 export interface LocalFiles {
-  /** Follows no link but the path itself. */
+  /** Follows no link, be it the path itself; on the way to it only one that nobody but the system's administrator can have put there. */
   send(path: string, options?: CallOptions): Promise<LocalSource>
   /** Takes its place when it is whole; after a failure everything is as it was. */
   receiveFile(path: string, content: AsyncIterable<Uint8Array>, options?: ReceiveOptions & { readonly mode?: number }): Promise<Received>

@@ -33,7 +33,7 @@ export async function upload(
   options: UploadOptions,
 ): Promise<Transferred> {
   const { onProgress, ...rest } = options
-  const source = await local.send(from, options.signal ? { signal: options.signal } : {})
+  await using source = await local.send(from, options.signal ? { signal: options.signal } : {})
   const moved = { bytes: 0 }
   const bytes = counted(source.bytes, { moved, totalBytes: source.totalBytes, onProgress })
   if (source.type === 'folder') return { entries: await files.unpack(to, bytes, rest), bytes: moved.bytes, skipped: source.skipped }

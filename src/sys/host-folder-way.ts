@@ -1,5 +1,5 @@
 /**
- * The way to where something is to be put. A guest that a folder on it is shared with may plant a link there, or swap a folder for one, at any time: every part
+ * The way to where something is to be put, or is taken from. A guest that a folder on it is shared with may plant a link there, or swap a folder for one, at any time: every part
  * is opened by its name in the one before, which is held, and a link is followed only where nobody but the system's own administrator can have put it.
  */
 import { resolve } from 'node:path'
@@ -11,6 +11,9 @@ const mostLinks = 40
 const writableByOthers = 0o022
 const sticky = 0o1000
 
+/** For which it is walked, as errors tell it. */
+type Call = 'upload' | 'download'
+
 /** The last part of a path, in the folder that holds it. */
 export interface LocalPlace extends AsyncDisposable {
   readonly folder: HostFolder
@@ -18,14 +21,14 @@ export interface LocalPlace extends AsyncDisposable {
 }
 
 /** Throws SandboxError('conflict') for a link on the way that anybody else may have planted. The last part is not looked at. */
-export async function openPlace(path: string): Promise<LocalPlace> {
+export async function openPlace(path: string, call: Call): Promise<LocalPlace> {
   const names = resolve(path).split('/').filter(Boolean)
   const name = names.pop() ?? '.'
-  const folder = await walkTo(names, path)
+  const folder = await walkTo(names, { path, call })
   return { folder, name: Buffer.from(name), [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() }
 }
 
-async function walkTo(names: readonly string[], path: string): Promise<HostFolder> {
+async function walkTo(names: readonly string[], { path, call }: { readonly path: string; readonly call: Call }): Promise<HostFolder> {
   const left = [...names].reverse()
   let links = 0
   let folder = await HostFolder.root()
@@ -34,7 +37,7 @@ async function walkTo(names: readonly string[], path: string): Promise<HostFolde
       const bytes = Buffer.from(name)
       const isLink = (await folder.look(bytes))?.isSymbolicLink() === true
       if (isLink) links += 1
-      const target = isLink ? await trustedTarget({ folder, name: bytes, path, links }) : undefined
+      const target = isLink ? await trustedTarget({ folder, name: bytes, path, call, links }) : undefined
       if (target !== undefined) left.push(...target.split('/').filter(Boolean).reverse())
       if (target !== undefined && !target.startsWith('/')) continue
       const outer = folder
@@ -52,16 +55,17 @@ interface LinkOnTheWay {
   readonly folder: HostFolder
   readonly name: Buffer
   readonly path: string
+  readonly call: Call
   /** With this one. */
   readonly links: number
 }
 
 /** Nobody else can make a link that is root's, nor move one there when the folder is root's too. */
-async function trustedTarget({ folder, name, path, links }: LinkOnTheWay): Promise<string> {
+async function trustedTarget({ folder, name, path, call, links }: LinkOnTheWay): Promise<string> {
   const [above, link] = [await folder.status(), await folder.look(name)]
   const isClosed = (above.mode & writableByOthers) === 0 || (above.mode & sticky) !== 0
   if (above.uid === 0 && isClosed && link?.uid === 0 && links <= mostLinks) return (await folder.readLink(name)).toString()
-  throw new SandboxError('conflict', `download: ${printable(name.toString())} on the way to ${printable(path)} is a link, which a guest may have planted`, {
+  throw new SandboxError('conflict', `${call}: ${printable(name.toString())} on the way to ${printable(path)} is a link, which a guest may have planted`, {
     hint: `realpath -- '${printable(path)}'`,
   })
 }

@@ -30,7 +30,7 @@ export const localFiles: LocalFiles = { send: sendLocal, receiveFile, receiveFol
 async function receiveFile(path: string, content: AsyncIterable<Uint8Array>, options: ReceiveOptions & { readonly mode?: number } = {}): Promise<Received> {
   try {
     await using incoming = new Incoming(content)
-    await using place = await openPlace(path)
+    await using place = await openPlace(path, 'download')
     await checkFilePlace(place, { path, ...options })
     await using own = await makePrivateFolder(place.folder)
     const bytes = await stageFile(own.folder, incoming, { path, ...options })
@@ -79,7 +79,7 @@ function linkError(path: string): SandboxError {
 async function receiveFolder(path: string, archive: AsyncIterable<Uint8Array>, options: ReceiveOptions = {}): Promise<Received> {
   try {
     await using incoming = new Incoming(archive)
-    await using place = await openPlace(path)
+    await using place = await openPlace(path, 'download')
     await using there = await enterIfThere(place, path)
     await using own = await makePrivateFolder(there?.folder ?? place.folder)
     // With the mode that any new folder of this process gets: it is to take its place.

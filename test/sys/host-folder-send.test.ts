@@ -90,12 +90,11 @@ describe('a folder on its way into a sandbox', () => {
     await expect(rest).rejects.toMatchObject({ code: 'conflict', message: 'upload: a was changed while it was read' })
   })
 
-  test('that is a link is the folder it leads to; a folder in it that is a link is not entered', async () => {
+  test('has links as links: a folder in it that is one is not entered', async () => {
     mkdirSync(join(home, 'secret'))
     writeFileSync(join(home, 'secret/key'), 'secret')
     symlinkSync('../secret', join(folder, 'inner'))
-    symlinkSync(folder, join(home, 'link'))
-    const { bytes } = await localFiles.send(join(home, 'link'))
+    const { bytes } = await localFiles.send(folder)
     const archive = await gather(bytes)
     expect(archive.includes('key')).toBe(false)
     expect(execFileSync('tar', ['-tf', '-'], { input: archive }).toString()).toBe('inner\n')
@@ -116,4 +115,9 @@ test.each([
 ])('%s is refused by its path', async (name, code, words) => {
   execFileSync('mkfifo', [join(folder, 'pipe')])
   await expect(localFiles.send(join(folder, name))).rejects.toMatchObject({ code, message: expect.stringContaining(words) })
+})
+
+test('a file of /proc, which tells no size, is all that it has', async () => {
+  const { bytes, totalBytes } = await localFiles.send('/proc/version')
+  expect([totalBytes, (await gather(bytes)).toString()]).toEqual([0, readFileSync('/proc/version', 'utf8')])
 })
