@@ -15,7 +15,7 @@ export interface PrivateFolder extends AsyncDisposable {
 export async function makePrivateFolder(target: HostFolder): Promise<PrivateFolder> {
   const { dev } = await target.status()
   const places = [...cacheIfUsable(), await tempPlace()]
-  const place = places.find((each) => statSync(each).dev === dev) ?? (places[0])
+  const place = places.find((each) => statSync(each).dev === dev) ?? places[0]
   await sweepTempFolders(prefix, place)
   // What a copy to another file system left that was killed.
   sweepDrafts(`/proc/self/fd/${target.descriptor}`)
