@@ -2,15 +2,11 @@ import type { Readable, Writable } from 'node:stream'
 import { SandboxError } from '../contract/errors.js'
 import type { PlatformProcess } from '../contract/platform.js'
 import type { OutputEvent } from '../contract/run.js'
+import type { Written } from './child-process.js'
 
 export interface StreamModule {
   readonly Readable: typeof Readable
   readonly Writable: typeof Writable
-}
-
-export interface Written {
-  write(chunk: Uint8Array): Promise<void>
-  end(): Promise<void>
 }
 
 /** One stream of a program as a Readable of Node's. */

@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream'
 import { SandboxError } from '../contract/errors.js'
 import type { PlatformProcess } from '../contract/platform.js'
 import type { Command, Outcome, SignalName } from '../contract/run.js'
-import { readableOf, type StreamModule, writableOf, type Written } from './child-process-streams.js'
+import { readableOf, type StreamModule, writableOf } from './child-process-streams.js'
 
 type Listener = (...args: never[]) => void
 
@@ -52,6 +52,12 @@ export interface ChildProcessView extends Emitter {
   /** Whether Node.js goes on for as long as the program does. */
   ref(): void
   unref(): void
+}
+
+/** Here and not beside the streams, whose types are Node's. */
+export interface Written {
+  write(chunk: Uint8Array): Promise<void>
+  end(): Promise<void>
 }
 
 export interface Viewed extends Written {

@@ -13,6 +13,7 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -54,13 +55,19 @@ function glovebox(account: Account, args: readonly string[], cwd = project): Pro
 const here = (account: Account, script: string, flags: readonly string[] = []): Promise<CliResult> =>
   glovebox(account, ['run', '-q', '--driver', 'bwrap', '--timeout', '120s', '--here', ...flags, '--', '/bin/sh', '-ec', script])
 
+/** What a user closed to itself only root can read. */
+function contentOf(path: string): string {
+  const isClosed = process.getuid?.() !== 0 && (statSync(path).mode & 0o400) === 0
+  return isClosed ? 'closed' : readFileSync(path, 'hex')
+}
+
 /** Everything that can be seen of a tree, but for what depends on when and where it was written. */
 function photograph(folder: string, { times = false } = {}): string[] {
   const seen = (name: string): string[] => {
     const path = join(folder, name)
     const status = lstatSync(path)
     const isIndex = name === '.git/index' && !times
-    const content = status.isSymbolicLink() ? readlinkSync(path) : status.isFile() && !isIndex ? readFileSync(path, 'hex') : ''
+    const content = status.isSymbolicLink() ? readlinkSync(path) : status.isFile() && !isIndex ? contentOf(path) : ''
     const when = times ? ` ${status.ino} ${status.mtimeMs} ${status.ctimeMs}` : ''
     const below = status.isDirectory() ? readdirSync(path).flatMap((each) => seen(join(name, each))) : []
     return [`${name} ${status.mode.toString(8)} ${status.uid} ${content}${when}`, ...below]

@@ -19,7 +19,8 @@ afterEach(() => platform[Symbol.asyncDispose]())
 type Start = (argv: readonly [string, ...string[]]) => Promise<ChildProcess>
 
 const ours: Start = async (argv) => (await sandbox.spawn([...argv])).toChildProcess() as unknown as ChildProcess
-const nodes: Start = ([file, ...args]) => Promise.resolve(spawn(file, args))
+// Of a folder in PATH that may not be looked into Node.js tells EACCES.
+const nodes: Start = ([file, ...args]) => Promise.resolve(spawn(file, args, { env: { PATH: '/usr/bin:/bin' } }))
 
 /** Everything that a child tells, in its order; what comes in pieces once. */
 async function story(start: Start, argv: readonly [string, ...string[]], act: (child: ChildProcess) => void = () => undefined): Promise<string[]> {

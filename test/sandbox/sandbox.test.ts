@@ -191,7 +191,7 @@ describe('stdin', () => {
   test('of the wrong kind is refused before anything starts', async () => {
     expect(await rejectionOf(sandbox.run('touch started', { stdin: 7 as never }))).toMatchObject({
       code: 'invalid',
-      message: 'stdin: must be a string, a Uint8Array, a ReadableStream or an async iterable of these',
+      message: 'stdin: must be a string, a Uint8Array, an ArrayBuffer, a ReadableStream or an iterable of these',
     })
     expect(await rejectionOf(sandbox.run('cat', { stdin: Readable.from([{ an: 'object' }]) }))).toMatchObject({ code: 'invalid' })
     expect((await sandbox.run('ls')).stdout).toBe('')

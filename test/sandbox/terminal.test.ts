@@ -100,7 +100,7 @@ describe('a terminal', () => {
     await new Screen(terminal).shows('42')
     expect((await terminal.wait()).outcome).toEqual({ kind: 'exited', code: 0 })
     for (const size of [{ cols: 0 }, { rows: 4097 }, { cols: 1.5 }, { rows: '24' as never }]) {
-      expect(await rejectionOf(sandbox.terminal(size))).toMatchObject({ code: 'invalid', message: expect.stringMatching(/^terminal\.(cols|rows): /) })
+      expect(await rejectionOf(sandbox.terminal(size))).toMatchObject({ code: 'invalid', message: expect.stringMatching(/^(cols|rows): /) })
     }
     expect(await rejectionOf((await sandbox.spawn(['true'])).resize({ cols: 80, rows: 24 }))).toMatchObject({ code: 'conflict' })
   })

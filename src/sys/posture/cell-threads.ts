@@ -1,7 +1,8 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { threadsBelow } from './group-members.js'
 import { isGone, linkInProc } from './proc-files.js'
 import { descendantsOf, threadsOf } from './process-tree.js'
+import { lifeOf } from './thread-life.js'
 
 export interface ThreadPlaces {
   /** The first process of the cell. */
@@ -19,27 +20,39 @@ export interface ThreadPlaces {
  */
 export function threadsOfCell({ first, pidNamespace, folders }: ThreadPlaces): ReadonlySet<number> {
   const grouped = folders?.flatMap((folder) => [...threadsBelow(folder)])
-  const processes = new Set([...descendantsOf(first), ...(grouped === undefined ? processesIn(pidNamespace) : [])])
+  const { inside, ended } = grouped === undefined ? processesIn(pidNamespace) : { inside: [], ended: [] }
+  const processes = new Set([...descendantsOf(first), ...inside])
   processes.delete(first)
   // A number that means nothing here is told as 0.
-  return new Set([...processes].flatMap(threadsOrItself).concat(grouped?.filter((thread) => thread > 0) ?? []))
+  return new Set([...processes].flatMap(threadsOrItself).concat(ended, grouped?.filter((thread) => thread > 0) ?? []))
 }
 
-/** The newest are asked first, because they are the likeliest to vanish. */
-function processesIn(pidNamespace: string): number[] {
+/** And those that have ended since they were listed, or are about to: one of them may have left a child that is in no list yet. */
+function processesIn(pidNamespace: string): { readonly inside: readonly number[]; readonly ended: readonly number[] } {
   const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  return all
-    .reverse()
-    .map(Number)
-    .filter((pid) => isIn(pid, pidNamespace))
+  const inside: number[] = []
+  const ended: number[] = []
+  // The newest are asked first, because they are the likeliest to vanish.
+  for (const pid of all.reverse().map(Number)) {
+    const namespace = pidNamespaceOf(pid)
+    if (namespace === pidNamespace) inside.push(pid)
+    else if (namespace === undefined && hasEnded(pid)) ended.push(pid)
+  }
+  return { inside, ended }
 }
 
-function isIn(pid: number, pidNamespace: string): boolean {
+/** Whose it was that is gone nobody can say; of those that are still there only our own matter, because a cell without groups has our id. */
+function hasEnded(pid: number): boolean {
+  const owner = statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid
+  return owner === undefined || (owner === process.getuid?.() && lifeOf(pid) === undefined)
+}
+
+/** Undefined of one that does not tell: it is another user's, or at its end. */
+function pidNamespaceOf(pid: number): string | undefined {
   try {
-    return linkInProc(pid, 'ns/pid') === pidNamespace
+    return linkInProc(pid, 'ns/pid')
   } catch {
-    // Those of other users do not tell, and neither does one that has just ended: it may have left a child that is in no list yet.
-    return !existsSync(`/proc/${pid}`)
+    return undefined
   }
 }
 

@@ -246,6 +246,7 @@ function throughShell(argv: readonly string[]): readonly string[] {
 }
 
 async function killAlone(process: WardenProcess): Promise<void> {
+  process.discardOutput()
   process.signal(9)
   await process.exited
 }
