@@ -190,7 +190,7 @@ export const wallMutants: readonly Mutant[] = [
     driver: 'bwrap',
     depth: 'driver',
     twist: { driver: misbuilt(({ bwrap, ...rest }) => ({ ...rest, bwrap: [...bwrap, '--share-net'] })) },
-    caughtBy: ['host-loopback', 'host-abstract-socket', 'no-network', 'namespaces', 'neighbours'].map((id) => `isolation/${id}`),
+    caughtBy: [...['host-loopback', 'host-abstract-socket', 'no-network', 'namespaces', 'neighbours'].map((id) => `isolation/${id}`), 'ports/of-its-own'],
   },
   {
     name: "shows the host's /proc unmasked",
@@ -204,7 +204,7 @@ export const wallMutants: readonly Mutant[] = [
     driver: 'bwrap',
     depth: 'driver',
     twist: { driver: misbuilt(({ warden, ...rest }) => ({ ...rest, warden: withoutPair(warden, ['--readonly', '/']) })) },
-    caughtBy: ['isolation/writes-outside', 'isolation/system-files'],
+    caughtBy: ['isolation/writes-outside', 'isolation/system-files', 'files/paths'],
   },
   {
     name: "hands in the host's own inodes",
