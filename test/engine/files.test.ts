@@ -52,7 +52,7 @@ describe('an operation on files', () => {
     await waitUntil(() => workers().length === 1)
     controller.abort(new Error('enough'))
     expect(await told).toMatchObject({ message: 'enough' })
-    expect(workers()).toEqual([])
+    await waitUntil(() => workers().length === 0)
     expect(await files.stat('a')).toBeNull()
   })
 
