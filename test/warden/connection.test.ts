@@ -136,6 +136,7 @@ test('a port where nobody listens is refused, and nothing is left of the attempt
   const gone = await listen(() => {})
   const { port } = gone
   await gone[Symbol.asyncDispose]()
+  await peer.takeType(TYPE.HELLO)
   const before = descriptorsOf(peer)
   dial(peer, 1, port)
   expect(failureOf(await peer.takeType(TYPE.FAILED, 1))).toEqual({ stage: 4, errno: ECONNREFUSED, text: `connect to port ${port}` })
