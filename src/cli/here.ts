@@ -2,7 +2,7 @@
 import { realpathSync } from 'node:fs'
 import { createChangeStore } from '../compose.js'
 import type { ChangeSet } from '../contract/changes.js'
-import { SandboxError } from '../contract/errors.js'
+import { reworded, SandboxError } from '../contract/errors.js'
 import type { Platform, SandboxInfo } from '../contract/platform.js'
 import type { Mount, SpecInput } from '../contract/spec.js'
 import { changePage, letterOf } from './change-page.js'
@@ -32,10 +32,10 @@ export function asHere(error: unknown): unknown {
   if (!(error instanceof SandboxError)) return error
   if (rest === undefined) {
     const message = error.message.replace(/\bmounts\[(\d+)\]/g, (_, index: string) => `mounts[${Number(index) - 1}]`)
-    return message === error.message ? error : new SandboxError(error.code, message, { ...(error.hint !== undefined && { hint: error.hint }), cause: error })
+    return message === error.message ? error : reworded(error, message)
   }
   const hint = error.code === 'invalid' ? `cd PROJECT && glovebox run --here -- …` : error.hint
-  return new SandboxError(error.code, `--here: ${rest}`, { ...(hint !== undefined && { hint }), cause: error })
+  return reworded(error, `--here: ${rest}`, hint)
 }
 
 /** A policy may have taken the overlay away; then nothing is run rather than run for nothing. */
