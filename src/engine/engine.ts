@@ -38,7 +38,7 @@ export interface EngineOptions extends Makers {
   readonly bounds?: Partial<PlatformBounds>
 }
 
-const defaultBounds: PlatformBounds = { maxSandboxes: 1000, maxRuns: 256, answerMs: 20_000, maxPausedMs: 24 * 3_600_000 }
+const defaultBounds: PlatformBounds = { maxSandboxes: 1000, maxRuns: 256, answerMs: 20_000, maxRingBytes: 64 * 2 ** 20, maxPausedMs: 24 * 3_600_000 }
 
 const idAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 const idLength = 20

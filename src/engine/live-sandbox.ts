@@ -32,7 +32,7 @@ export interface SandboxMaking {
   readonly policy: Policy
   /** Who stated what when it was created. */
   readonly origins: Origins
-  readonly bounds: Pick<PlatformBounds, 'maxRuns' | 'answerMs' | 'maxPausedMs'>
+  readonly bounds: Pick<PlatformBounds, 'maxRuns' | 'answerMs' | 'maxRingBytes' | 'maxPausedMs'>
   readonly machine: ReceiptFacts['machine'] & { readonly processors: number }
   readonly listen: PortsOrder['listen']
   /** Another cell of the same kind, for when it has none. */
@@ -51,7 +51,11 @@ export class LiveSandbox {
   readonly ports: SandboxPorts
   readonly #hold: CellHold
   readonly #ledger = new Ledger()
-  readonly processes = new ProcessTable({ rows: () => readProcesses(this.files), activity: () => this.life.activity })
+  readonly processes = new ProcessTable({
+    rows: () => readProcesses(this.files),
+    activity: () => this.life.activity,
+    mostRingBytes: () => this.#making.bounds.maxRingBytes,
+  })
   #info: SandboxInfo
   #origins: Origins
   #openRuns = 0
