@@ -77,7 +77,7 @@ export class LiveSandbox {
       id: info.id,
       listen,
       connect: async (port) => this.#hold.here.made.open.warden.connect(port),
-      listens: async (port) => isListening({ files: this.files, warden: this.#hold.here.made.open.warden }, port),
+      listens: async (port, signal) => isListening({ files: this.files, warden: this.#hold.here.made.open.warden, signal }, port),
       checkOpen: () => this.#checkOpen(),
       onTraffic: () => this.life.activity.touch(),
     })
@@ -122,6 +122,7 @@ export class LiveSandbox {
       spec.limits.stated.filter((name) => this.#origins[`limits.${name}`] === 'spec'),
     )
     checkRun(plan, this.#making.policy)
+    for (let still = this.life.stillFor; still; still = this.life.stillFor) await still
     const cell = this.#hold.here
     const user = cell.findUser(plan.user)
     if (this.#openRuns >= this.#making.bounds.maxRuns) {
