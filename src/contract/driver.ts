@@ -134,13 +134,21 @@ export interface Cell {
    */
   worked(): number | undefined
   /**
-   * Every program stands still; the warden does not. Resolves when they really do. Throws SandboxError: 'unsupported' where that cannot be done, 'busy' when
-   * it did not come about; then they go on.
+   * Every program stands still but these; the warden does not. Resolves when they really do. Throws SandboxError: 'unsupported' where that cannot be done, 'busy'
+   * when it did not come about; then they go on.
    */
-  pause(): Promise<void>
+  pause(besides?: readonly Bystander[]): Promise<void>
   resume(): Promise<void>
   /** Also of what is paused. Idempotent; leaves no process, mount, cgroup, uid or file. */
   close(): Promise<void>
+}
+
+/** A program that forks nothing, and goes on while the others stand still. */
+export interface Bystander {
+  /** As the cell sees it. */
+  readonly pid: number
+  /** Of its run, in which it is alone. */
+  readonly group: string | undefined
 }
 
 /** The cell as a whole; one program that waits at its gate, by its pid in the cell; or every process and thread there is. */

@@ -12,7 +12,7 @@ import type { Lease } from './worker-pool.js'
 
 /** What of a sandbox operations on files need. */
 export interface FilesHost {
-  readonly workers: FileWorkers
+  readonly workers: Pick<FileWorkers, 'take' | 'close' | 'end'>
   readonly users: readonly GuestUser[]
   readonly limits: Limits
   readonly workdir: string

@@ -1,13 +1,13 @@
 /** Reaches the files of a sandbox through workers in its cell. */
 import type { WorkerEntry } from '../channel/index.js'
 import { SandboxError } from '../contract/errors.js'
-import type { UserName } from '../contract/spec.js'
 import { FileOperation, type FilesHost, type OperationOrder } from './file-operation.js'
+import type { WorkerKind } from './file-workers.js'
 import type { LayerAccess, ListedEntry } from './snapshots-access.js'
 
 export function layerAccess(host: FilesHost, signal: AbortSignal | undefined): LayerAccess {
-  const user = readerIn(host)
-  const order = (name: string, path: string): OperationOrder => ({ host, call: { name, path }, user, signal })
+  const { user, layers } = layerReader(host)
+  const order = (name: string, path: string): OperationOrder => ({ host, call: { name, path }, user, layers, signal })
   return {
     async *list(folder, { hashes }) {
       const operation = await FileOperation.begin(order('list', folder))
@@ -26,8 +26,8 @@ export function layerAccess(host: FilesHost, signal: AbortSignal | undefined): L
 }
 
 /** Root of the cell can read whatever a guest made; where there is none, there is only one user anyway. */
-function readerIn({ users, defaultUser }: FilesHost): UserName {
-  return users.some(({ name }) => name === 'root') ? 'root' : defaultUser
+export function layerReader({ users, defaultUser }: FilesHost): WorkerKind {
+  return { user: users.some(({ name }) => name === 'root') ? 'root' : defaultUser, layers: false }
 }
 
 interface Listing {
