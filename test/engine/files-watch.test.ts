@@ -12,13 +12,13 @@ import { waitUntil } from './processes.js'
 
 type Count = 'instances' | 'watches'
 
-/** A namespace of users has counts of its own, which whoever is root in it may lower. */
+/** A namespace of users has counts of its own, which whoever is root in it may lower; in another below it everyone is who they were. */
 const within = (count: Count, most: number): readonly [string, ...string[]] => [
   'unshare',
   '--map-root-user',
   'sh',
   '-c',
-  `echo ${most} > /proc/sys/user/max_inotify_${count} && exec "$0" "$@"`,
+  `echo ${most} > /proc/sys/user/max_inotify_${count} && exec unshare --map-user=${process.getuid?.() ?? 0} --map-group=${process.getgid?.() ?? 0} "$0" "$@"`,
 ]
 
 function lacking(): string | false {

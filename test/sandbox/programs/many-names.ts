@@ -25,7 +25,7 @@ for i in range(${count}): os.close(os.open(f'many/name {i}', os.O_CREAT | os.O_W
 
 const platform = createPlatform()
 const [probe] = await platform.probe()
-const isHeld = probe?.available === true && probe.limits.inodes.enforced
+const isHeld = probe?.available === true && (['inodes', 'disk', 'memory'] as const).every((limit) => probe.limits[limit].enforced)
 const spec = isHeld ? { limits: { inodes: count + 1000, disk: '400m', memory: '1g' } } : { driver: 'fake', minTier: 'none' as const }
 const sandbox = await Sandbox.create({ platform, ...spec, lifetime: '15m' })
 const made = await sandbox.run(['/usr/bin/python3', '-I', '-S', '-c', make])
