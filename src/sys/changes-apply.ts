@@ -11,6 +11,7 @@ import { randomUUID } from 'node:crypto'
 import { fchmodSync, fchownSync, writeSync } from 'node:fs'
 import type { PendingChange } from '../contract/changes.js'
 import { SandboxError } from '../contract/errors.js'
+import { pathBytes } from '../contract/path-text.js'
 import type { Task } from './changes-plan.js'
 import type { FolderWalk, Step } from './folder-walk.js'
 import { localError } from './host-folder-error.js'
@@ -82,7 +83,7 @@ async function stageAll(application: Application, staging: HostFolder): Promise<
   for (const [index, { change, status }] of tasks.entries()) {
     const { after } = change
     const name = Buffer.from(`${index}`)
-    if (after.type === 'link') await staging.createLink(name, Buffer.from(after.target))
+    if (after.type === 'link') await staging.createLink(name, Buffer.from(pathBytes(after.target)))
     if (after.type !== 'file') continue
     const handle = await staging.createFile(name, 0o600)
     try {

@@ -43,7 +43,7 @@ async function takeChanges(place: string, taking: ChangeTaking): Promise<ChangeS
   try {
     await using walk = await FolderWalk.open(folder)
     const keep = (path: string): Promise<{ hash: string; size: number }> => keepContent({ draft, path, content: taking.content(path), budget })
-    const changes = await compareWritten({ walk, written, startedMs, keep })
+    const changes = await compareWritten({ walk, written, startedMs, keep, signal: taking.signal })
     const skipped = written.flatMap((entry) => (entry.type === 'other' ? [{ path: entry.path, why: entry.why }] : []))
     if (changes.length === 0 && skipped.length === 0) return undefined
     const set: ChangeSet = { version: 1, id: randomId(), folder, createdAt: new Date().toISOString(), command: [...command], changes, skipped }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readSync, type Stats } from 'node:fs'
 import type { PathState } from '../contract/changes.js'
+import { pathText } from '../contract/path-text.js'
 import type { FolderWalk, Step } from './folder-walk.js'
 
 const chunkBytes = 2 ** 16
@@ -24,7 +25,7 @@ async function stateOf(step: Step, status: Stats): Promise<PathState> {
   const { mtimeMs } = status
   const mode = status.mode & comparedBits
   if (status.isDirectory()) return { type: 'folder', mode, mtimeMs }
-  if (status.isSymbolicLink()) return { type: 'link', target: (await step.folder.readLink(step.name)).toString('utf8'), mtimeMs }
+  if (status.isSymbolicLink()) return { type: 'link', target: pathText(await step.folder.readLink(step.name)), mtimeMs }
   if (!status.isFile()) return { type: 'other', mtimeMs }
   const { hash, size } = await hashFile(step)
   return { type: 'file', mode, size, hash, mtimeMs }

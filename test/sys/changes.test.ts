@@ -198,6 +198,40 @@ test('single files are taken with the folders that they need, and the rest stays
   expect(await store().list()).toEqual([])
 })
 
+test('names and links of any bytes are kept, applied, removed and chosen like others', async () => {
+  const at = (...parts: (string | Buffer)[]): Buffer => Buffer.concat([Buffer.from(`${folder}/`), ...parts.map((part) => Buffer.from(part))])
+  const odd = Buffer.of(0x63, 0xe9)
+  mkdirSync(at('old', Buffer.of(0xff)))
+  writeFileSync(at('old', Buffer.of(0xff), '/', odd), 'old\n')
+  const set = await taken(
+    [
+      { type: 'removed', path: 'old\udcff' },
+      directory('d\udcff'),
+      file('d\udcff/c\udce9'),
+      file('c\udce8'),
+      { type: 'link', path: 'l', target: '\udcfe' },
+      directory('src', true),
+    ],
+    { 'd\udcff/c\udce9': 'new\n' },
+  )
+  expect(set.changes.map(({ path, before, after }) => [path, before.type, after.type]).slice(0, 6)).toEqual([
+    ['c\udce8', 'none', 'file'],
+    ['d\udcff', 'none', 'folder'],
+    ['d\udcff/c\udce9', 'none', 'file'],
+    ['l', 'none', 'link'],
+    ['old\udcff', 'folder', 'none'],
+    ['old\udcff/c\udce9', 'file', 'none'],
+  ])
+  expect(await store().find(set.id)).toEqual(set)
+  expect(Buffer.from(await store().newContent(set, set.changes[2] as never, 9)).toString()).toBe('new\n')
+  expect(Buffer.from((await store().oldContent(set, set.changes[5] as never, 9)) ?? '').toString()).toBe('old\n')
+  expect((await store().apply(set, ['d\udcff/c\udce9'])).applied).toEqual(['d\udcff', 'd\udcff/c\udce9'])
+  expect(readFileSync(at('d', Buffer.of(0xff), '/', odd), 'utf8')).toBe('new\n')
+  await store().apply(await store().find(set.id))
+  expect(readdirSync(folder, { encoding: 'latin1' }).sort()).toEqual(['a.txt', 'b.txt', 'c\u00e8', 'd\u00ff', 'l', 'src'])
+  expect(readlinkSync(join(folder, 'l'), 'buffer')).toEqual(Buffer.of(0xfe))
+})
+
 test('an apply that was stopped halfway says how far it came, and a second one goes on', async () => {
   const written = [file('a.txt'), file('src'), directory('b.txt'), file('b.txt/in'), directory('locked', false, 0o500)]
   const set = await taken(written, { 'a.txt': 'A', src: 'S' })

@@ -123,7 +123,7 @@ async function finish({ program, info, flags, cursor, takeReceipt, keep, signal,
     if (keep) {
       const kept = await keep()
       startLine(cursor)
-      await sayChanges(kept, { quiet: flags.quiet === true })
+      await sayChanges(kept, { quiet: flags.quiet === true, timeMs: info.spec.limits.timeMs })
     }
     return exitCodeOf(ending.outcome)
   } catch (error) {
