@@ -64,7 +64,7 @@ export async function keepChanges({ folder, startedMs }: Here, { platform, info,
   const written = await platform.changes.written(info.id, target, { signal })
   const user = info.spec.user === 'root' || (await hasRoot(platform, info)) ? 'root' : 'user'
   const content = (path: string): AsyncIterable<Uint8Array> => contentOf(platform, { id: info.id, path: pathBytes(`${target}/${path}`), user, signal })
-  return createChangeStore().take({ folder, command, startedMs, written, content, mostBytes: diskBytes, signal })
+  return await createChangeStore().take({ folder, command, startedMs, written, content, mostBytes: diskBytes, signal })
 }
 
 function boundTime(ms: number): Disposable & { readonly signal: AbortSignal } {

@@ -13,7 +13,9 @@ export function pathText(bytes: Uint8Array): string {
 export function pathBytes(text: string): Uint8Array {
   const encoder = new TextEncoder()
   if (!loneByte.test(text)) return encoder.encode(text)
-  return Uint8Array.from([...text].flatMap((character) => (loneByte.test(character) ? [character.charCodeAt(0) - escaped] : [...encoder.encode(character)])))
+  return Uint8Array.from(
+    Array.from(text, (character) => (loneByte.test(character) ? [character.charCodeAt(0) - escaped] : [...encoder.encode(character)])).flat(),
+  )
 }
 
 /** As any reader of text takes it; what is no text is replaced. */

@@ -96,6 +96,21 @@ test('nothing is stored when nothing differs', async () => {
   expect(readdirSync(place)).toEqual([])
 })
 
+test('taking that is called off keeps nothing', async () => {
+  const controller = new AbortController()
+  async function* content(path: string): AsyncGenerator<Uint8Array> {
+    yield Buffer.from(path)
+    controller.abort(new Error('too late'))
+  }
+  const taking = { folder, command: ['true'], startedMs: Date.now() + 1000, mostBytes: 100, content, signal: controller.signal }
+  await expect(store().take({ ...taking, written: [file('one'), file('two')] })).rejects.toThrow('too late')
+  await expect(store().take({ ...taking, signal: new AbortController().signal, written: [file('one'), file('two')] })).resolves.toMatchObject({
+    changes: [{ path: 'one' }, { path: 'two' }],
+  })
+  expect(await store().list()).toHaveLength(1)
+  expect(readdirSync(place)).toHaveLength(1)
+})
+
 test('an apply leaves the folder as the command left it: modes, links, folders for files and files for folders', async () => {
   const set = await taken(
     [
