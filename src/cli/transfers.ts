@@ -92,16 +92,24 @@ class ProgressLine {
     if ((totalBytes ?? bytes) < worthShowingBytes || now - this.#shownAt < betweenMs) return
     this.#shownAt = now
     this.#isShown = true
-    const done = `${(bytes / 2 ** 20).toFixed(0)} MiB`
-    if (totalBytes === undefined) process.stderr.write(`\r\u001b[K${this.#name} ${done}`)
-    else {
-      const filled = Math.round((bytes / totalBytes) * width)
-      process.stderr.write(`\r\u001b[K${this.#name} [${'#'.repeat(filled)}${' '.repeat(width - filled)}] ${done} of ${(totalBytes / 2 ** 20).toFixed(0)}`)
-    }
+    process.stderr.write(`\r\u001b[K${this.#fitting(wordsOf({ bytes, totalBytes }))}`)
+  }
+
+  /** A line that goes on in the next could not be written over. */
+  #fitting(words: string): string {
+    const room = (process.stderr.columns || 80) - 1 - words.length
+    return `${this.#name.length > room ? `${this.#name.slice(0, Math.max(0, room - 1))}…` : this.#name}${words}`
   }
 
   clear(): void {
     if (this.#isShown) process.stderr.write('\r\u001b[K')
     this.#isShown = false
   }
+}
+
+function wordsOf({ bytes, totalBytes }: TransferProgress): string {
+  const done = `${(bytes / 2 ** 20).toFixed(0)} MiB`
+  if (totalBytes === undefined) return ` ${done}`
+  const filled = Math.round((bytes / totalBytes) * width)
+  return ` [${'#'.repeat(filled)}${' '.repeat(width - filled)}] ${done} of ${(totalBytes / 2 ** 20).toFixed(0)}`
 }
