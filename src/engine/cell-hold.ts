@@ -18,6 +18,10 @@ export interface CellHoldOrder extends LiveCellOrder {
   readonly keepAside: KeepAside
 }
 
+function hasOverlays({ made }: LiveCell): boolean {
+  return made.open.cell.layers.some(({ kind }) => kind === 'overlay')
+}
+
 /** False where nothing can be stopped, or nothing be left out. */
 async function stopAllBut({ made: { open, probe } }: LiveCell, { bystander }: LoneWorker): Promise<boolean> {
   if (!probe.features.pause.available) return false
@@ -136,7 +140,7 @@ export class CellHold {
       info: this.#order.info(),
       planned: this.#order.planned(),
       cell: cell.made.open.cell,
-      access: (signal) => layerAccess(host, signal),
+      access: (signal) => layerAccess(host, { signal, overlays: hasOverlays(cell) }),
       whileStill: (signal, act) => this.#whileStill(cell, signal, act),
     }
   }
@@ -144,16 +148,17 @@ export class CellHold {
   async #whileStill<T>(cell: LiveCell, signal: AbortSignal | undefined, act: (access: LayerAccess) => Promise<T>): Promise<T> {
     const until = AbortSignal.any([this.#calledOff.signal, ...(signal ? [signal] : [])])
     const host = cell.privately(until)
+    const overlays = hasOverlays(cell)
     let worker: LoneWorker | undefined
     try {
       return await this.#order.life.still({
         stop: async () => {
           // There before anything stands still: whatever is started then would too.
-          worker = await LoneWorker.from(host.workers, { kind: layerReader(host), signal: until })
+          worker = await LoneWorker.from(host.workers, { kind: layerReader(host, overlays), signal: until })
           return stopAllBut(cell, worker)
         },
         goOn: () => cell.made.open.cell.resume(),
-        act: () => act(layerAccess(worker ? { ...host, workers: worker } : host, until)),
+        act: () => act(layerAccess(worker ? { ...host, workers: worker } : host, { signal: until, overlays })),
       })
     } catch (error) {
       // It says why it is over.

@@ -13,6 +13,7 @@ import { exportChanges, type Exporting } from './snapshots-export.js'
 import { type KeptLayer, keptLayers, pathInCell } from './snapshots-layers.js'
 import { currentEntries, packLayers } from './snapshots-packing.js'
 import { readSpooled } from './snapshots-spool.js'
+import { beneathOf, viewOf } from './snapshots-view.js'
 
 export interface SnapshotsParts {
   readonly store: SnapshotStore
@@ -206,7 +207,8 @@ interface Forking {
 
 async function compare(layers: readonly KeptLayer[], access: LayerAccess, before: readonly ManifestEntry[]): Promise<Exporting> {
   const now = await currentEntries(layers, access)
-  return { differences: diffEntries(before, now), now, layers }
+  const beneath = await beneathOf(layers, [...before, ...now])
+  return { differences: diffEntries(viewOf(before, beneath), viewOf(now, beneath)), now, layers }
 }
 
 function layersOf({ cell, info }: LayeredSandbox): KeptLayer[] {
@@ -217,5 +219,5 @@ function changeOf({ type, entry }: Difference, layers: readonly KeptLayer[]): Ch
   const pathBytes = pathInCell(entry, layers)
   const path = new TextDecoder().decode(pathBytes)
   const isText = Buffer.from(path, 'utf8').equals(pathBytes)
-  return { type, path, ...(!isText && { pathBytes }), entry: entry.type, size: entry.size, mode: entry.mode }
+  return { type, path, ...(!isText && { pathBytes }), entry: entry.type as Change['entry'], size: entry.size, mode: entry.mode }
 }

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Bystander, Cell, CellLayer, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../../contract/driver.js'
+import type { Beneath, Bystander, Cell, CellLayer, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Limits } from '../../contract/limits.js'
 import type { Expectation, Posture } from '../../contract/posture.js'
@@ -16,6 +16,7 @@ export interface CellParts {
   readonly process: SpawnedProcess
   readonly users: readonly GuestUser[]
   readonly layers: readonly CellLayer[]
+  readonly beneath: (index: number) => Promise<Beneath>
   readonly limits: CellLimits
   readonly inspection: CellInspection
   /** What stops its guests all at once; undefined where there are no cgroups. */
@@ -51,6 +52,10 @@ export class BwrapCell implements Cell {
 
   get expects(): readonly Expectation[] {
     return this.#parts.inspection.expects(this.#parts.limits.current())
+  }
+
+  beneath(index: number): Promise<Beneath> {
+    return this.#parts.beneath(index)
   }
 
   diagnosis(): string {
