@@ -121,11 +121,11 @@ describe('a spare', () => {
     await peer.exited
     await expect.poll(() => [keeper, program].filter((pid) => existsSync(`/proc/${pid}`)), { timeout: 10_000 }).toEqual([])
   })
+})
 
-  test('is never made where guests have the id of the warden', async () => {
-    await using peer = new Peer()
-    for (const run of [1, 2, 3]) await peer.run(run, { argv: ['true'] })
-    await pause(50)
-    expect(below(peer)).toEqual([])
-  })
+test('a spare is never made where guests have the id of the warden', async () => {
+  await using peer = new Peer()
+  for (const run of [1, 2, 3]) await peer.run(run, { argv: ['true'] })
+  await pause(50)
+  expect(below(peer)).toEqual([])
 })
