@@ -24,6 +24,7 @@ import { programCases } from './cases/programs.js'
 import { receiptCases } from './cases/receipts.js'
 import { rootUserCases } from './cases/root-user.js'
 import { snapshotCases } from './cases/snapshots.js'
+import { overlaySnapshotCases } from './cases/snapshots-overlay.js'
 import { terminalCases } from './cases/terminals.js'
 import type { Case } from './subject.js'
 
@@ -46,6 +47,7 @@ export const allCases: readonly Case[] = [
   ...receiptCases,
   ...portCases,
   ...snapshotCases,
+  ...overlaySnapshotCases,
   ...concurrencyCases,
   ...fileCases,
   ...filePathCases,

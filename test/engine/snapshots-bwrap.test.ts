@@ -105,14 +105,6 @@ testUnless(lacking)('what is mounted below the workspace is not the sandbox’s'
   })
 })
 
-testUnless(lacking || (probe?.features['root-overlay'].available === true ? false : 'no overlays here'))('an overlay is refused, and says why', async () => {
-  await use({ root: 'overlay' }, async (sandbox) => {
-    for (const act of [() => sandbox.snapshot(), () => sandbox.fork(), () => sandbox.diff(), () => sandbox.export()]) {
-      expect(await rejectionOf(act())).toMatchObject({ code: 'unsupported', message: expect.stringContaining('is an overlay') })
-    }
-  })
-})
-
 testUnless(lacking || (probe?.limits.disk.enforced === true ? false : 'no disk limit here'))(
   'a disk that is a little too small is told by its limit, also when only the kernel knows',
   async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { StoredSnapshot } from '../../src/contract/snapshot-store.js'
 import { checkRoom } from '../../src/engine/restoring.js'
-import { isOwn, keptLayers, pathInCell } from '../../src/engine/snapshots-layers.js'
+import { isOwn, type KeptLayer, keptLayers, layerOf, pathInCell } from '../../src/engine/snapshots-layers.js'
 import { parseSpec } from '../../src/policy/spec.js'
 
 const folder = (path: string) => ({ kind: 'folder', path }) as const
@@ -15,11 +15,24 @@ test('every folder of its own is kept, under one name wherever the workspace is,
   ])
 })
 
-test('an overlay is refused, by its path', () => {
+test('an overlay of which nobody can tell what lies beneath is refused, by its path', () => {
   const layers = [folder('/workspace'), { kind: 'overlay', path: '/usr', index: 0 } as const]
   expect(() => keptLayers({ layers, workdir: '/workspace' }, [])).toThrow(
-    expect.objectContaining({ code: 'unsupported', message: expect.stringContaining('/usr is an overlay') }),
+    expect.objectContaining({ code: 'unsupported', message: 'nobody can tell what lies beneath the overlay on /usr' }),
   )
+})
+
+test('of a root that is the cell’s own, what lies in another layer is that layer’s', () => {
+  const given = [{ path: 'tmp', type: 'folder', mode: 0o1777, target: '' }] as const
+  const layers = [{ ...folder('/'), given, mounted: ['/proc', '/etc/file'] }, { kind: 'overlay', path: '/usr', index: 3 } as const, folder('/dev/shm')]
+  const kept = keptLayers({ layers, workdir: '/workspace', beneath: () => Promise.reject(new Error('not asked for')) }, [])
+  expect(kept.map(({ path, prefix, mounts, given: told, over }) => ({ path, prefix, mounts, told, index: over?.index }))).toEqual([
+    { path: '/', prefix: '', mounts: ['proc', 'etc/file', 'usr', 'dev/shm'], told: given, index: undefined },
+    { path: '/usr', prefix: 'usr', mounts: [], told: undefined, index: 3 },
+  ])
+  expect(['usr/bin/x', 'usrx', 'tmp/a', 'usr'].map((path) => layerOf(path, kept)?.path)).toEqual(['/usr', '/', '/', '/'])
+  expect(['usr/bin/x', 'tmp/a'].map((path) => Buffer.from(pathInCell({ path }, kept)).toString())).toEqual(['/usr/bin/x', '/tmp/a'])
+  expect(['usr', 'proc', 'etc', 'etc/file', 'etc/other', 'tmp'].filter((path) => isOwn(path, kept[0] as KeptLayer))).toEqual(['etc/other', 'tmp'])
 })
 
 test('what is mounted below a folder is the host’s, with the folders on the way; what is beside it is not', () => {

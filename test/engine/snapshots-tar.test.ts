@@ -124,3 +124,19 @@ function withFlag(bytes: Buffer, flag: string): Buffer {
   damaged.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1')
   return damaged
 }
+
+test('marks are read again; one that means nothing is refused', async () => {
+  const headers: TarHeader[] = [
+    { ...base, mark: 'removed' },
+    { ...base, path: 'd', type: 'folder', mark: 'hides' },
+    { ...base, path: '.wh.x', isLiteral: true },
+  ]
+  expect((await read(archive(headers.map((header) => ({ header, content: '' }))))).map(({ header }) => header)).toEqual(headers)
+  for (const header of [
+    { ...base, mark: 'hides' },
+    { ...base, type: 'folder', mark: 'removed' },
+    { ...base, mark: 'other' },
+  ] as TarHeader[]) {
+    await expect(read(archive([{ header, content: '' }]))).rejects.toMatchObject({ code: 'broken', message: 'the archive has a mark that means nothing' })
+  }
+})

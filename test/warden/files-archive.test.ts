@@ -179,6 +179,19 @@ it.runIf(isRoot)('whiteouts and opaque folders of the layers are packed as such 
   expect((await failure(bench.worker.pack(Buffer.from('1'), { inLayers: true }).next()))[0]).toBe(EOPNOTSUPP)
 })
 
+it('a file takes the place of a folder with all in it only where whiteouts are applied', async () => {
+  await using bench = openBench()
+  spawnSync('sh', [
+    '-c',
+    `mkdir -p ${bench.folder}/a ${bench.folder}/t/f/deep ${bench.folder}/t/l/deep; cd ${bench.folder}; echo x > a/f; ln -s f a/l; touch t/f/deep/g`,
+  ])
+  const packed = (): AsyncIterable<Uint8Array> => bench.worker.pack(bench.path('a'))
+  const archive = await gather(packed())
+  expect((await failure(bench.worker.unpack(bench.path('t'), chunks(archive))))[0]).toBe(EISDIR)
+  await bench.worker.unpack(bench.path('t'), chunks(archive), { whiteouts: true })
+  expect([readFileSync(`${bench.folder}/t/f`, 'utf8'), readlinkSync(`${bench.folder}/t/l`)]).toEqual(['x\n', 'f'])
+})
+
 it('a file that shrinks while it is packed leaves an archive that is whole', async () => {
   await using bench = openBench()
   mkdirSync(`${bench.folder}/a`)

@@ -2,7 +2,7 @@ import type { Platform } from '../../../src/contract/platform.js'
 import type { PlatformLife } from '../../../src/contract/lifetimes.js'
 import type { PlatformSnapshots } from '../../../src/contract/snapshots.js'
 import type { Mutant } from './table.js'
-import { lyingEngine } from './twists.js'
+import { lyingCell, lyingEngine } from './twists.js'
 
 /** An engine that lies about snapshots and nothing else. */
 function lyingSnapshots(lie: (platform: Platform) => Partial<PlatformSnapshots>): (platform: Platform) => Platform {
@@ -47,7 +47,15 @@ export const snapshotMutants: readonly Mutant[] = [
     depth: 'engine',
     twist: { platform: lyingEngine({ create: (platform, { from: _, ...spec }, options) => platform.create(spec, options) }) },
     among: 'snapshots/',
-    caughtBy: ['snapshots/begin-again', 'snapshots/unknown'],
+    caughtBy: ['snapshots/begin-again', 'snapshots/still', 'snapshots/unknown'],
+  },
+  {
+    name: 'says that programs stand still, and lets them go on',
+    driver: 'fake',
+    depth: 'engine',
+    twist: { driver: lyingCell({ pause: () => Promise.resolve() }) },
+    among: 'snapshots/',
+    caughtBy: ['snapshots/still'],
   },
   {
     name: 'hands out a sandbox as its own fork',
