@@ -16,7 +16,7 @@ export interface Warden {
   start(request: StartRequest, options?: StartOptions): Promise<StartResult>
   /**
    * Makes a program ready before anyone knows what it is to become. As `atGate` of a start, `atGate` looks at it and decides; undefined when it did not come
-   * about, which is no loss. It keeps no process alive, and dies with the channel.
+   * about, which is no loss. It dies with the channel. Neither it nor its coming about keeps this process alive: see `hold`.
    */
   prepare(request: ReadyRequest, atGate: (pid: number) => Promise<void>): Promise<ReadyProgram | undefined>
   /**
@@ -24,6 +24,8 @@ export interface Warden {
    * listens takes nobody in for ten seconds, or when no more connections can be had.
    */
   connect(port: number): Promise<WardenConnection>
+  /** This process stays alive, as long as the channel does, until the answer is called. */
+  hold(): () => void
   /** Settles when the channel is over: undefined after close(), else why. */
   readonly ended: Promise<SandboxError | undefined>
   /** Ends the cell. Whoever still waits for something of it gets SandboxError('closed'). Idempotent. */
@@ -145,7 +147,6 @@ class WaitingProgram implements ReadyProgram {
 
   constructor(run: Run) {
     this.#run = run
-    run.unref()
   }
 
   get isWaiting(): boolean {
@@ -221,11 +222,18 @@ class Connection implements Warden {
 
   async prepare(request: ReadyRequest, atGate: (pid: number) => Promise<void>): Promise<ReadyProgram | undefined> {
     const payload = encodeReady(request)
-    return await this.#asNext(async (id) => {
-      const run = new Run({ id, isFed: request.stdin, isGated: true, hasTerminal: false, link: this.#link })
+    const run = await this.#asNext((id) => {
+      const begun = new Run({ id, isFed: request.stdin, isGated: true, hasTerminal: false, link: this.#link })
+      begun.unref()
       this.#outbox.send(encodeHeader('start', payload.length, { run: id }), payload)
-      return (await lookAtGate(run, atGate)) ? new WaitingProgram(run) : undefined
+      return Promise.resolve(begun)
     })
+    return (await lookAtGate(run, atGate)) ? new WaitingProgram(run) : undefined
+  }
+
+  hold(): () => void {
+    this.#hold()
+    return () => this.#release()
   }
 
   async connect(port: number): Promise<WardenConnection> {

@@ -167,7 +167,7 @@ export class Run implements WardenProcess, Party {
   }
 
   unref(): void {
-    if (this.#isLetGo || (this.#state !== 'running' && this.#state !== 'gated')) return
+    if (this.#isLetGo || this.#state === 'over') return
     this.#isLetGo = true
     this.#link.letGo()
   }

@@ -158,6 +158,8 @@ export class LiveSandbox {
     const { machine, policy } = this.#making
     return this.asked(async () => {
       const { inspector, probe } = this.#hold.here.made
+      // What waits to become a program is none yet.
+      await this.#hold.here.dropReady()
       const cell = (await inspector?.inspectCell()) ?? { expectations: [], postures: [] }
       const found = (await inspector?.inspectEverything()) ?? { inspected: { processes: 0, threads: 0, complete: false }, living: [] }
       const usage = await this.usage()
