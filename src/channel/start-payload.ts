@@ -314,7 +314,12 @@ function decodeKind(flags: number, cursor: Cursor): Pick<StartPayload, 'terminal
   const rows = hasTerminal ? cursor.u16() : 1
   const cols = hasTerminal ? cursor.u16() : 1
   if (!isSide(rows) || !isSide(cols)) throw malformed()
-  return { ...(hasTerminal && { terminal: { cols, rows } }), ...(isWorker && { worker: 'files' }), ...(hasLayers && { layers: true }), ...(isLater && { later: true }) }
+  return {
+    ...(hasTerminal && { terminal: { cols, rows } }),
+    ...(isWorker && { worker: 'files' }),
+    ...(hasLayers && { layers: true }),
+    ...(isLater && { later: true }),
+  }
 }
 
 function splitVariable(text: string): [name: string, value: string] {

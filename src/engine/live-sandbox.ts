@@ -182,7 +182,7 @@ export class LiveSandbox {
     return new Lifetime({
       info,
       policy,
-      memory: { stop: () => cell().pause(), goOn: () => cell().resume() },
+      memory: { stop: () => this.#standStill(), goOn: () => cell().resume() },
       files: { stop: () => this.#hold.putAway(), goOn: () => this.#hold.bringBack() },
       // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- asked for the first time when there is no hold yet
       worked: () => (this.#hold ? this.#hold.current?.made : home)?.open.cell.worked(),
@@ -192,6 +192,12 @@ export class LiveSandbox {
       settled: () => this.#hold.unlessOver(Promise.allSettled(this.#starting)),
       end: (why) => this.#expire(why),
     })
+  }
+
+  /** What stands still cannot end, so nothing that nobody waits for is kept over a pause. */
+  async #standStill(): Promise<void> {
+    await this.#hold.here.dropReady()
+    await this.#hold.here.made.open.cell.pause()
   }
 
   #createHold(first: MadeHome): CellHold {

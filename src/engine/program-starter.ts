@@ -101,11 +101,14 @@ async function launch({ plan, user, signal, request, entry }: Launch, surroundin
   const { result, run } = await attempt({ plan, user, request, entry, giveUp: patience.giveUp }, surroundings).finally(() => patience.end())
   const { stop } = patience
   if (!result.started) {
-    if (result.exit) signal?.throwIfAborted()
-    const program = new UnstartedProgram({ ...unstarted({ plan, run, request, result, stop }, surroundings), wallMs: clock.now() - startedAt })
-    ledger.finish(entry, await program.ended)
-    run.close().catch(() => undefined)
-    return program
+    try {
+      if (result.exit) signal?.throwIfAborted()
+      const program = new UnstartedProgram({ ...unstarted({ plan, run, request, result, stop }, surroundings), wallMs: clock.now() - startedAt })
+      ledger.finish(entry, await program.ended)
+      return program
+    } finally {
+      run.close().catch(() => undefined)
+    }
   }
   if (entry.posture === 'none') run.spareTime()
   surroundings.ready?.tend()
@@ -190,7 +193,10 @@ async function startAnew(limits: RunLimits, order: Attempt, surroundings: Progra
   }
 }
 
-async function startAtGate({ user, run, request, entry, giveUp }: Attempt & { readonly run: CellRun }, surroundings: ProgramSurroundings): Promise<StartResult> {
+async function startAtGate(
+  { user, run, request, entry, giveUp }: Attempt & { readonly run: CellRun },
+  surroundings: ProgramSurroundings,
+): Promise<StartResult> {
   const { open, inspector, failure, condemn } = surroundings
   const { number, environment, posture } = entry
   const depth = posture === 'none' ? undefined : posture

@@ -78,10 +78,11 @@ export class ReadyPrograms {
     if (held) await discard(held)
   }
 
-  /** None is made any more; those that are there end with their cell. */
+  /** None is made any more; the one that is there ends with its cell. */
   end(): void {
     this.#isOver = true
     clearImmediate(this.#soon)
+    void this.#held?.made.then((ready) => ready?.run.close().catch(() => undefined))
   }
 
   #make(): void {
