@@ -48,18 +48,18 @@ export interface StartPayload extends StartRequest {
   readonly later?: boolean
 }
 
-const maxStrings = 4096
-const maxStringBytes = 131_071
-const maxRlimits = 16
+export const maxStrings = 4096
+export const maxStringBytes = 131_071
+export const maxRlimits = 16
 const maxGroupBytes = 255
 
-const stdinFlag = 1
-const gateFlag = 2
-const terminalFlag = 4
-const workerFlag = 8
-const layersFlag = 16
-const laterFlag = 32
-const allFlags = 63
+export const stdinFlag = 1
+export const gateFlag = 2
+export const terminalFlag = 4
+export const workerFlag = 8
+export const layersFlag = 16
+export const laterFlag = 32
+export const allFlags = 63
 const maxSide = 4096
 const fixedBytes = 4 + 4 + 4 + 8 + 4
 const rlimitBytes = 20
@@ -109,7 +109,7 @@ function measureVariable(name: string, value: string): Text {
   return measure(`env.${name.slice(0, 80)}`, `${name}=${value}`)
 }
 
-function isGroup(name: string): boolean {
+export function isGroup(name: string): boolean {
   return Buffer.byteLength(name) <= maxGroupBytes && !name.includes('/') && name !== '.' && name !== '..'
 }
 
@@ -118,7 +118,7 @@ function measureGroup(name: string): Text {
   return measure('group', name)
 }
 
-function isSide(length: number): boolean {
+export function isSide(length: number): boolean {
   return Number.isInteger(length) && length >= 1 && length <= maxSide
 }
 
@@ -219,111 +219,4 @@ function writeText(payload: Buffer, { text, byteLength }: Text, at: number): num
   const start = payload.writeUInt32LE(byteLength, at)
   payload.write(text, start, 'utf8')
   return start + byteLength
-}
-
-/** Reads fields in order and refuses to go past the end. */
-class Cursor {
-  readonly #bytes: Buffer
-  #at = 0
-
-  constructor(payload: Uint8Array) {
-    this.#bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
-  }
-
-  get isAtEnd(): boolean {
-    return this.#at === this.#bytes.length
-  }
-
-  u16(): number {
-    return this.#bytes.readUInt16LE(this.#advance(2))
-  }
-
-  u32(): number {
-    return this.#bytes.readUInt32LE(this.#advance(4))
-  }
-
-  u64(): bigint {
-    return this.#bytes.readBigUInt64LE(this.#advance(8))
-  }
-
-  count(most: number): number {
-    const count = this.u32()
-    if (count > most) throw malformed()
-    return count
-  }
-
-  text(): string {
-    const length = this.count(maxStringBytes)
-    const start = this.#advance(length)
-    const bytes = this.#bytes.subarray(start, start + length)
-    if (bytes.includes(0)) throw malformed()
-    return bytes.toString('utf8')
-  }
-
-  #advance(length: number): number {
-    const start = this.#at
-    if (length > this.#bytes.length - start) throw malformed()
-    this.#at = start + length
-    return start
-  }
-}
-
-function malformed(): SandboxError {
-  return new SandboxError('broken', 'the engine sent a malformed START')
-}
-
-/** The warden's reading of START; throws only SandboxError('broken'). */
-export function decodeStart(payload: Uint8Array): StartPayload {
-  const cursor = new Cursor(payload)
-  const flags = cursor.u32()
-  if (flags > allFlags) throw malformed()
-  const uid = cursor.u32()
-  const gid = cursor.u32()
-  const capabilities = cursor.u64()
-  const rlimits = Array.from({ length: cursor.count(maxRlimits) }, () => ({ resource: cursor.u32(), soft: cursor.u64(), hard: cursor.u64() }))
-  const told = readTold(cursor)
-  const group = cursor.text()
-  const kind = decodeKind(flags, cursor)
-  if ((kind.worker && told.argv.length > 1) || !isGroup(group) || !cursor.isAtEnd) throw malformed()
-  if (kind.later ? told.cwd !== '' || told.argv.length > 0 || Object.keys(told.env).length > 0 : told.argv.length === 0) throw malformed()
-  return {
-    ...told,
-    uid,
-    gid,
-    capabilities,
-    rlimits,
-    stdin: (flags & stdinFlag) !== 0,
-    group,
-    gate: (flags & gateFlag) !== 0,
-    ...kind,
-  }
-}
-
-function readTold(cursor: Cursor): ToldRequest {
-  const cwd = cursor.text()
-  const argv = Array.from({ length: cursor.count(maxStrings) }, () => cursor.text())
-  const variables = Array.from({ length: cursor.count(maxStrings) }, () => splitVariable(cursor.text()))
-  return { cwd, argv, env: Object.fromEntries(variables) }
-}
-
-function decodeKind(flags: number, cursor: Cursor): Pick<StartPayload, 'terminal' | 'worker' | 'layers' | 'later'> {
-  const has = (flag: number): boolean => (flags & flag) !== 0
-  const [hasTerminal, isWorker, hasLayers, isLater] = [has(terminalFlag), has(workerFlag), has(layersFlag), has(laterFlag)]
-  if (((hasTerminal || isWorker) && !has(stdinFlag)) || (hasTerminal && isWorker) || (hasLayers && !isWorker)) throw malformed()
-  if (isLater && (!has(gateFlag) || hasTerminal || isWorker)) throw malformed()
-  const rows = hasTerminal ? cursor.u16() : 1
-  const cols = hasTerminal ? cursor.u16() : 1
-  if (!isSide(rows) || !isSide(cols)) throw malformed()
-  return {
-    ...(hasTerminal && { terminal: { cols, rows } }),
-    ...(isWorker && { worker: 'files' }),
-    ...(hasLayers && { layers: true }),
-    ...(isLater && { later: true }),
-  }
-}
-
-function splitVariable(text: string): [name: string, value: string] {
-  const split = text.indexOf('=')
-  if (split < 1) throw malformed()
-  return [text.slice(0, split), text.slice(split + 1)]
 }

@@ -124,9 +124,15 @@ export class LiveCell {
     throw new SandboxError('unsupported', userRefusal(name, told.available ? 'this cell has no such user' : told.why), { hint: 'glovebox doctor' })
   }
 
-  /** Resolves when none waits for what it is to become. */
+  /** Resolves when none waits to become a program: it is none yet. */
   async dropReady(): Promise<void> {
     await this.#ready?.drop()
+  }
+
+  /** What stands still cannot end, so nothing that nobody waits for is kept over a pause. */
+  async standStill(): Promise<void> {
+    await this.dropReady()
+    await this.made.open.cell.pause()
   }
 
   /** A program that was started in it. */

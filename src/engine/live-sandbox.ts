@@ -158,7 +158,6 @@ export class LiveSandbox {
     const { machine, policy } = this.#making
     return this.asked(async () => {
       const { inspector, probe } = this.#hold.here.made
-      // What waits to become a program is none yet.
       await this.#hold.here.dropReady()
       const cell = (await inspector?.inspectCell()) ?? { expectations: [], postures: [] }
       const found = (await inspector?.inspectEverything()) ?? { inspected: { processes: 0, threads: 0, complete: false }, living: [] }
@@ -182,7 +181,7 @@ export class LiveSandbox {
     return new Lifetime({
       info,
       policy,
-      memory: { stop: () => this.#standStill(), goOn: () => cell().resume() },
+      memory: { stop: () => this.#hold.here.standStill(), goOn: () => cell().resume() },
       files: { stop: () => this.#hold.putAway(), goOn: () => this.#hold.bringBack() },
       // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- asked for the first time when there is no hold yet
       worked: () => (this.#hold ? this.#hold.current?.made : home)?.open.cell.worked(),
@@ -192,12 +191,6 @@ export class LiveSandbox {
       settled: () => this.#hold.unlessOver(Promise.allSettled(this.#starting)),
       end: (why) => this.#expire(why),
     })
-  }
-
-  /** What stands still cannot end, so nothing that nobody waits for is kept over a pause. */
-  async #standStill(): Promise<void> {
-    await this.#hold.here.dropReady()
-    await this.#hold.here.made.open.cell.pause()
   }
 
   #createHold(first: MadeHome): CellHold {

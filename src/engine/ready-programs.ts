@@ -68,7 +68,7 @@ export class ReadyPrograms {
     this.#soon ??= setImmediate(() => {
       this.#soon = undefined
       this.#make()
-    }).unref()
+    })
   }
 
   /** Resolves when none is there, nor on its way. */
@@ -115,12 +115,13 @@ async function unlessAborted<T>(pending: Promise<T>, signal: AbortSignal): Promi
 }
 
 /** Undefined when it did not come about, which is no loss. What is not as demanded ends the sandbox. */
-async function makeReady({ user, limits, request }: ProgramKind, { open, inspector, condemn, checkOpen }: ProgramSurroundings): Promise<ReadyRun | undefined> {
+async function makeReady({ user, limits, request }: ProgramKind, surroundings: ProgramSurroundings): Promise<ReadyRun | undefined> {
+  const { open, inspector, condemn } = surroundings
   // The first of a user's programs is read in full, at its own gate.
   if (inspector?.depthFor(user.name) !== 'short') return undefined
   let run: CellRun | undefined
   try {
-    await checkOpen()
+    await surroundings.checkOpen()
     const begun = (run = open.cell.beginRun(limits))
     const counted = countedIn(request, run)
     let look: Look | undefined

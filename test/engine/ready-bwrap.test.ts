@@ -48,7 +48,7 @@ const everything = [
 ].join('; ')
 
 describe('a program that was made ready', () => {
-  test.each(['user', 'root'] as const)('sees nothing else than one that was not, as %s', async (user, { skip }) => {
+  test.for(['user', 'root'] as const)('sees nothing else than one that was not, as %s', async (user, { skip }) => {
     const told = probe.users[user]
     if (!told.available) skip(told.why)
     await using sandbox = await Sandbox.create({ platform })
