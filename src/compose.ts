@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { arch, availableParallelism, release } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import type { Driver, Probe } from './contract/driver.js'
-import { SandboxError } from './contract/errors.js'
+import { reworded, SandboxError } from './contract/errors.js'
 import type { Platform } from './contract/platform.js'
 import { type PlatformSettings, platformSettingsSchema } from './contract/platform-settings.js'
 import { type Policy, type PolicyInput, type PresetName, presetNames } from './contract/policy.js'
@@ -65,10 +65,7 @@ function operatorPolicy(given: PlatformSettings['policy']): Policy | undefined {
     return own === undefined ? operator : mergePolicies(operator, own)
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
-    throw new SandboxError(error.code, `GLOVEBOX_POLICY: ${error.message.replace(/^policy: /, '')}`, {
-      ...(error.hint !== undefined && { hint: error.hint }),
-      cause: error,
-    })
+    throw reworded(error, `GLOVEBOX_POLICY: ${error.message.replace(/^policy: /, '')}`)
   }
 }
 

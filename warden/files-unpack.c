@@ -123,6 +123,15 @@ static bool make_folder(struct unpack *unpack, const struct tar_entry *entry, co
   return late_add(&unpack->late, &(struct late_folder){ .path = path, .mode = entry->mode & MODE_KEPT, .mtime = entry->mtime });
 }
 
+/* What is no folder goes where nothing is. */
+static bool clear_place(const struct unpack *unpack, const char *name)
+{
+  struct remains remains;
+  int folder = trail_fd(&unpack->trail);
+  if (unlinkat(folder, name, 0) == 0 || errno == ENOENT) return true;
+  return errno == EISDIR && unpack->whiteouts && remove_tree(folder, name, &remains);
+}
+
 static bool make(struct unpack *unpack, const struct tar_entry *entry, const struct place *place)
 {
   int folder = trail_fd(&unpack->trail);
@@ -134,7 +143,7 @@ static bool make(struct unpack *unpack, const struct tar_entry *entry, const str
   }
   errno = EISDIR;
   if (!place->name[0]) return false;
-  if (unlinkat(folder, place->name, 0) < 0 && errno != ENOENT) return false;
+  if (!clear_place(unpack, place->name)) return false;
   if (entry->type == TAR_FILE) return make_file(unpack, entry, place->name);
   if (entry->type == TAR_HARD_LINK) return make_hard_link(unpack, entry, place->name);
   bool made = entry->type == TAR_LINK ? symlinkat(entry->link, folder, place->name) == 0 : mkfifoat(folder, place->name, entry->mode & 0777) == 0;

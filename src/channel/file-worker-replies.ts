@@ -32,6 +32,8 @@ export interface WorkerEvent {
   readonly path: Uint8Array
   /** Where a renamed one went; empty otherwise. */
   readonly to: Uint8Array
+  /** Of an overflow: a bound because of which something is not watched, now and later. */
+  readonly bound?: FileFailure
 }
 
 export interface WorkerMatch {

@@ -2,7 +2,6 @@
 import { SandboxError } from '../contract/errors.js'
 import { brokenWorker, encodeRequest, type Field, maxPathBytes, text, u32, u64 } from './file-worker-frames.js'
 import {
-  type FileFailure,
   parseDone,
   parseEntry,
   parseEvent,
@@ -20,6 +19,7 @@ import { FileWorkerTalk, type Turn, type WorkerRun } from './file-worker-talk.js
 const notGiven = 0xffffffff
 const everything = 0xffffffffffffffffn
 const slash = 0x2f
+const nothing = new Uint8Array(0)
 /** No cell has so many processes, and no search is asked for so many matches. */
 const mostReplies = 1_000_000
 
@@ -128,16 +128,13 @@ export class FileWorker {
     }
   }
 
-  /** Watching has begun when this resolves; leaving the iteration ends the worker. `onBound` is told once when not everything can be watched. */
-  async watch(
-    path: Path,
-    { recursive = false, onBound }: { readonly recursive?: boolean; readonly onBound?: (failure: FileFailure) => void } = {},
-  ): Promise<AsyncGenerator<WorkerEvent, never, undefined>> {
+  /** Watching has begun when this resolves; leaving the iteration ends the worker. That not everything can be watched is told once, as an overflow with its bound. */
+  async watch(path: Path, { recursive = false }: { readonly recursive?: boolean } = {}): Promise<AsyncGenerator<WorkerEvent, never, undefined>> {
     const turn = this.#talk.begin()
     try {
       const request = encodeRequest('watch', [flags([recursive, 1]), pathField(path)])
       parseDone(await this.#talk.first(request, 'done', turn))
-      return this.#events(turn, onBound)
+      return this.#events(turn)
     } catch (error) {
       turn[Symbol.dispose]()
       throw error
@@ -176,7 +173,7 @@ export class FileWorker {
     return replies
   }
 
-  async *#events(turn: Turn, onBound: ((failure: FileFailure) => void) | undefined): AsyncGenerator<WorkerEvent, never, undefined> {
+  async *#events(turn: Turn): AsyncGenerator<WorkerEvent, never, undefined> {
     try {
       for (let isBound = false; ; ) {
         const { name, payload } = await this.#talk.next()
@@ -184,7 +181,7 @@ export class FileWorker {
         else if (name !== 'error' || isBound) throw brokenWorker(`sent ${name} amid a watch`)
         else {
           isBound = true
-          onBound?.(parseFailure(payload))
+          yield { kind: 'overflow', path: nothing, to: nothing, bound: parseFailure(payload) }
         }
       }
     } finally {

@@ -3,10 +3,16 @@ import type { ChangesFlags } from './commands/changes.js'
 
 type Finish = (code: number) => void
 
+const changesNotes = `
+Without --all at most 2000 names, and 5000 lines of differences, 1000 of each
+file; what is beyond is counted. What is binary, or over 256 KiB, is only named.
+A byte of a name that is no UTF-8 is shown as \\xNN.`
+
 const applyNotes = `
 Nothing is applied when a file that is to be changed is not as it was when the
 command saw it; the message names it. FILE... takes only these, or what is in
-them. No link is followed; set-user-id and set-group-id bits are left out.
+them, and a name that is no UTF-8 is typed as its bytes: -- $'caf\\xe9'
+No link is followed; set-user-id and set-group-id bits are left out.
 
 Exit code: 0, or 125 when nothing or not all was applied.`
 
@@ -21,11 +27,13 @@ function addList(program: Command, finish: Finish): void {
   program
     .command('changes')
     .summary('show what run --here kept aside')
-    .description('Lists the changes that run --here kept aside, or shows those of ID in full.')
+    .description('Lists the changes that run --here kept aside, or shows those of ID.')
     .argument('[ID]', 'as listed; its first letters do')
     .usage('[OPTIONS] [ID]')
+    .option('--all', 'of ID every name and line, however many')
     .option('--json', 'print one JSON value')
     .helpOption('-h, --help', 'print this')
+    .addHelpText('after', changesNotes)
     .action(async (id: string | undefined, flags: ChangesFlags) => {
       const { showChanges } = await import('./commands/changes.js')
       finish(await showChanges(id, flags))

@@ -1,6 +1,7 @@
 import { posix } from 'node:path'
 import type { ChangeSet, ChangeStore, PathState, PendingChange } from '../contract/changes.js'
 import { contentDifference, isOfContent } from './content-difference.js'
+import { clipped, type PageBounds } from './page-bounds.js'
 import { asTyped, type Colors, escapeControls } from './print.js'
 import { bytesInWords } from './words.js'
 
@@ -8,22 +9,32 @@ export interface PageOrder {
   readonly set: ChangeSet
   readonly store: Pick<ChangeStore, 'newContent' | 'oldContent'>
   readonly colors: Colors
-  /** Only the beginning of the differences of texts, for little work; the files that are beyond are counted. */
-  readonly isShort: boolean
+  readonly bounds: PageBounds
+  /** The command that shows what is beyond the bounds. */
+  readonly more: string
+  /** When it aborts, the rest is only counted. */
+  readonly signal?: AbortSignal
 }
-
-/** A short page ends at so many lines of differences, or when finding them took so much. */
-const shortPage = { lines: 200, bytesRead: 32 * 2 ** 20, steps: 4_000_000 }
 
 /** What was changed, a line each, then how the texts differ. */
 export async function* changePage(order: PageOrder): AsyncGenerator<string, void, undefined> {
   const { set, colors } = order
   const folders = new Set(set.changes.map(({ path }) => posix.dirname(path)))
   const shown = set.changes.filter((change) => !isOfGit(change.path) && !isImplied(change, folders))
-  for (const change of shown) yield changeLine(change, colors)
+  yield* listed(shown, order, (change) => changeLine(change, order))
   yield* gitLine(set.changes, colors)
-  for (const { path, why } of set.skipped) yield `${colors.yellow('!')}  ${escapeControls(path)}  ${colors.yellow(`not taken: ${escapeControls(why)}`)}`
+  yield* listed(set.skipped, order, ({ path, why }) => `${colors.yellow('!')}  ${nameOf(path, order)}  ${colors.yellow(`not taken: ${escapeControls(why)}`)}`)
   yield* differences(shown.filter(isOfContent), order)
+}
+
+function* listed<Row>(rows: readonly Row[], { bounds, colors, more }: PageOrder, line: (row: Row) => string): Generator<string, void, undefined> {
+  for (const row of rows.slice(0, bounds.names)) yield line(row)
+  const rest = rows.length - bounds.names
+  if (rest > 0) yield colors.dim(`… and ${counted(rest, 'more name')}: ${asTyped(more)}`)
+}
+
+function nameOf(path: string, { bounds }: PageOrder): string {
+  return escapeControls(clipped(path, bounds.characters))
 }
 
 export type ChangeLetter = 'A' | 'M' | 'D'
@@ -49,20 +60,21 @@ function isImplied({ path, before, after }: PendingChange, folders: ReadonlySet<
   return (isMade || isGone) && folders.has(path)
 }
 
-function changeLine(change: PendingChange, colors: Colors): string {
+function changeLine(change: PendingChange, order: PageOrder): string {
+  const { colors } = order
   const { path, before, after } = change
   const letter = letterOf(change)
   const paint = { A: colors.green, M: colors.yellow, D: colors.red }[letter]
   const shown = after.type === 'none' ? before : after
-  const name = `${escapeControls(path)}${shown.type === 'folder' ? '/' : ''}`
-  const notes = [...about(before, after), ...(isLeadingOut(path, after) ? [colors.yellow('leads out of the folder')] : [])]
+  const name = `${nameOf(path, order)}${shown.type === 'folder' ? '/' : ''}`
+  const notes = [...about(before, after, order), ...(isLeadingOut(path, after) ? [colors.yellow('leads out of the folder')] : [])]
   const stale = change.isStale === true ? [colors.yellow('changed here too while the command ran')] : []
   return `${paint(letter)}  ${name}  ${[...notes, ...stale].join(', ')}`.trimEnd()
 }
 
-function about(before: PathState, after: PathState): string[] {
+function about(before: PathState, after: PathState, order: PageOrder): string[] {
   const kinds = before.type !== after.type && before.type !== 'none' && after.type !== 'none' ? [`${before.type} → ${after.type}`] : []
-  const target = after.type === 'link' ? [`→ ${escapeControls(after.target)}`] : []
+  const target = after.type === 'link' ? [`→ ${nameOf(after.target, order)}`] : []
   return [...kinds, ...sizes(before, after), ...target, ...modes(before, after)]
 }
 
@@ -87,24 +99,37 @@ function isLeadingOut(path: string, after: PathState): boolean {
 }
 
 async function* differences(changes: readonly PendingChange[], order: PageOrder): AsyncGenerator<string, void, undefined> {
-  const { set, store, colors, isShort } = order
-  const left = { ...shortPage }
+  const { set, store, colors, bounds, signal } = order
+  const left = { lines: bounds.lines, bytesRead: bounds.bytesRead, steps: bounds.steps }
   for (const [index, change] of changes.entries()) {
-    const isOver = isShort && (left.lines <= 0 || left.bytesRead <= 0)
-    if (isOver) return yield colors.dim(moreLine({ set, lines: 0, files: changes.length - index }))
-    const { lines, bytesRead } = await contentDifference({ set, store, change, colors, ...(isShort && { work: left }) })
+    const isOver = left.lines <= 0 || left.bytesRead <= 0 || signal?.aborted === true
+    if (isOver) return yield moreLine(order, { lines: 0, files: changes.length - index })
+    const { lines, bytesRead } = await contentDifference({ set, store, change, colors, work: left, mostCharacters: bounds.characters })
     left.bytesRead -= bytesRead
-    const most = isShort ? left.lines : Infinity
-    left.lines -= lines.length
-    for (const line of lines.slice(0, most)) yield line
-    if (lines.length > most) return yield colors.dim(moreLine({ set, lines: lines.length - most, files: changes.length - index - 1 }))
+    const shown = lines.slice(0, Math.min(left.lines, bounds.linesOfFile))
+    left.lines -= shown.length
+    yield* shown
+    const rest = lines.length - shown.length
+    if (rest > 0 && left.lines <= 0) return yield moreLine(order, { lines: rest, files: changes.length - index - 1 })
+    if (rest > 0) yield moreLine(order, { lines: rest, files: 0, of: nameOf(change.path, order) })
   }
 }
 
-function moreLine({ set, lines, files }: { readonly set: ChangeSet; readonly lines: number; readonly files: number }): string {
+interface Rest {
+  readonly lines: number
+  readonly files: number
+  /** The lines of one file. */
+  readonly of?: string
+}
+
+function moreLine({ colors, more }: PageOrder, { lines, files, of }: Rest): string {
   const parts = [
-    ...(lines > 0 ? [`${lines} more ${lines === 1 ? 'line' : 'lines'}`] : []),
-    ...(files > 0 ? [`${files} more ${files === 1 ? 'file' : 'files'}`] : []),
+    ...(lines > 0 ? [`${counted(lines, 'more line')}${of === undefined ? '' : ` of ${of}`}`] : []),
+    ...(files > 0 ? [counted(files, 'more file')] : []),
   ]
-  return `… and ${parts.join(' and ')}: ${asTyped(`glovebox changes ${set.id.slice(0, 8)}`)}`
+  return colors.dim(`… and ${parts.join(' and ')}: ${asTyped(more)}`)
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
 }

@@ -11,3 +11,8 @@ export function splitAtColons(text: string): string[] {
   }
   return [...parts, part]
 }
+
+/** A part as it has to be written between colons. */
+export function asPart(text: string): string {
+  return text.replace(/[:\\]/g, '\\$&')
+}

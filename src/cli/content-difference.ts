@@ -1,5 +1,6 @@
 /** How the content of one file differs, as a page of changes shows it. */
 import type { ChangeSet, ChangeStore, PendingChange } from '../contract/changes.js'
+import { clipped } from './page-bounds.js'
 import { type Colors, escapeControls } from './print.js'
 import { unifiedDiff } from './unified-diff.js'
 
@@ -13,7 +14,9 @@ export interface ContentOrder {
   readonly change: PendingChange
   readonly colors: Colors
   /** Shared by all that are compared with it. */
-  readonly work?: { steps: number }
+  readonly work: { steps: number }
+  /** Of one line. */
+  readonly mostCharacters: number
 }
 
 /** Whether there is any content to compare. */
@@ -23,10 +26,10 @@ export function isOfContent({ before, after }: PendingChange): boolean {
 }
 
 export async function contentDifference(order: ContentOrder): Promise<{ readonly lines: string[]; readonly bytesRead: number }> {
-  const { set, store, change, colors } = order
+  const { set, store, change, colors, mostCharacters } = order
   const { path, before, after } = change
   const isLarge = [before, after].some((state) => state.type === 'file' && state.size > mostTextBytes)
-  const name = escapeControls(path)
+  const name = escapeControls(clipped(path, mostCharacters))
   const header = [
     '',
     colors.bold(`--- ${before.type === 'file' ? `a/${name}` : '/dev/null'}`),
@@ -37,24 +40,17 @@ export async function contentDifference(order: ContentOrder): Promise<{ readonly
   const now = after.type === 'file' ? await store.newContent(set, change, mostTextBytes + 1) : new Uint8Array()
   const bytesRead = (old?.length ?? 0) + now.length
   if (old === undefined) return { lines: [...header, colors.dim('what was there is not there any more')], bytesRead }
-  const hunks = hunksOf({ old, now, colors, work: order.work })
+  const hunks = hunksOf(old, now, order)
   return { lines: hunks.length === 0 ? [] : [...header, ...hunks], bytesRead }
 }
 
 const notShown = 'binary, or too large to show'
 
-interface Contents {
-  readonly old: Uint8Array
-  readonly now: Uint8Array
-  readonly colors: Colors
-  readonly work: { steps: number } | undefined
-}
-
-function hunksOf({ old, now, colors, work }: Contents): string[] {
+function hunksOf(old: Uint8Array, now: Uint8Array, { colors, work, mostCharacters }: ContentOrder): string[] {
   const [oldText, newText] = [textOf(old), textOf(now)]
   if (oldText === undefined || newText === undefined) return [colors.dim(notShown)]
-  const hunks = unifiedDiff(oldText, newText, { ...bounds, ...(work && { work }) })
-  return hunks === undefined ? [colors.dim('too different to show')] : hunks.map((line) => painted(line, colors))
+  const hunks = unifiedDiff(oldText, newText, { ...bounds, work })
+  return hunks === undefined ? [colors.dim('too different to show')] : hunks.map((line) => painted(clipped(line, mostCharacters), colors))
 }
 
 /** Undefined for what is no text, or too much of it. */

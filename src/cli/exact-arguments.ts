@@ -1,12 +1,23 @@
 import { readFileSync } from 'node:fs'
 import { SandboxError } from '../contract/errors.js'
+import { pathText } from '../contract/path-text.js'
 
 const replacement = '\ufffd'
 const mostShown = 60
 
+/** The arguments of a command that takes paths of any bytes, as text that holds them. */
+export function exactArguments(args: readonly string[]): readonly string[] {
+  if (!isChanged(args)) return args
+  return typedArguments(args.length).map((bytes, index) => (args[index]?.includes(replacement) ? pathText(bytes) : (args[index] ?? '')))
+}
+
+function isChanged(args: readonly string[]): boolean {
+  return process.platform === 'linux' && args.some((argument) => argument.includes(replacement))
+}
+
 /** Node decodes arguments as UTF-8 and replaces what is not. A program must not get other bytes than were typed, so such an argument is refused. */
 export function refuseChangedArguments(args: readonly string[]): void {
-  if (process.platform !== 'linux' || !args.some((argument) => argument.includes(replacement))) return
+  if (!isChanged(args)) return
   const typed = typedArguments(args.length)
   for (const [index, argument] of args.entries()) {
     const bytes = typed[index]

@@ -5,7 +5,7 @@ import { SandboxError } from '../contract/errors.js'
 import { addChanges } from './change-commands.js'
 import { findCalled, hasJsonFlag, withoutHelpCommand, withSubcommands } from './command-path.js'
 import type { DemoFlags } from './commands/demo.js'
-import { refuseChangedArguments } from './exact-arguments.js'
+import { exactArguments, refuseChangedArguments } from './exact-arguments.js'
 import { exitCodes, signalExitCode } from './exit-codes.js'
 import { Stopped } from './interrupts.js'
 import { prepareLeaving } from './leaving.js'
@@ -111,7 +111,8 @@ async function printStopped({ message }: Stopped): Promise<void> {
   await Promise.race([printFailure(new SandboxError('closed', message), { json: true }).catch(() => undefined), sleep(lastWordsMs)])
 }
 
-async function dispatch(args: readonly string[]): Promise<number> {
+async function dispatch(given: readonly string[]): Promise<number> {
+  const args = given[0] === 'apply' ? exactArguments(given) : given
   let code: number = exitCodes.ok
   let printed = ''
   const program = buildProgram({

@@ -2,6 +2,7 @@ import { inspect } from 'node:util'
 import pico from 'picocolors'
 import type { ErrorCode } from '../contract/errors.js'
 import { errorTable, SandboxError } from '../contract/errors.js'
+import { wellFormed } from '../contract/path-text.js'
 import { nameFlags } from './flag-names.js'
 import { writeOut } from './streams.js'
 
@@ -13,23 +14,24 @@ export function colorsFor(stream: { readonly isTTY?: boolean }): Colors {
   return pico.createColors(wanted)
 }
 
-// C0, DEL and C1 drive terminals; line separators and the bidirectional controls make a line read as another one.
+// C0, DEL and C1 drive terminals; line separators and the bidirectional controls make a line read as another one; half a pair of surrogates is no character.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is escaped here
-const controls = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
+const controls = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]/gu
 
 /** Text of unknown origin, safe to put into a line of ours: no byte of it can move the cursor or forge a second line. */
 export function escapeControls(text: string): string {
   return text.replace(controls, (character) => {
     if (character === '\n') return '\\n'
     if (character === '\t') return '\\t'
-    const code = character.codePointAt(0) ?? 0
+    // A byte of a path that is no UTF-8.
+    const code = (character.codePointAt(0) ?? 0) - (/[\udc80-\udcff]/u.test(character) ? 0xdc00 : 0)
     return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`
   })
 }
 
 /** One object, one line. The controls that JSON itself leaves alone are escaped too, so that a terminal may show it. */
 export function toJsonLine(value: unknown): string {
-  return `${JSON.stringify(value).replace(controls, (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`)}\n`
+  return `${JSON.stringify(value, (_key, each: unknown) => (typeof each === 'string' ? wellFormed(each) : each)).replace(controls, (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`)}\n`
 }
 
 /** A line of ours on stderr. */

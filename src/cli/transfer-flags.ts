@@ -7,6 +7,8 @@ export interface Transfer {
   readonly flag: string
   readonly from: string
   readonly to: string
+  /** SRC was typed with a slash at its end: it is a folder. */
+  readonly isFolder: boolean
 }
 
 export interface TransferFlags {
@@ -21,7 +23,7 @@ export function parseUploadFlag(text: string): Transfer {
   const { flag, source, target } = parse('--upload', text)
   const from = resolve(source)
   if (target === undefined && basename(from) === '') throw refuseFlag(flag, 'has no name of its own, so DST must be stated')
-  return { flag, from, to: target ?? basename(from) }
+  return { flag, from, to: target ?? basename(from), isFolder: source.endsWith('/') }
 }
 
 /** SRC is of the sandbox, DST of this machine: here unless it is stated. */
@@ -31,7 +33,7 @@ export function parseDownloadFlag(text: string): Transfer {
   if (target === undefined && (name === '' || name === '.' || name === '..' || name === '~')) {
     throw refuseFlag(flag, 'has no name of its own, so DST must be stated')
   }
-  return { flag, from: source, to: resolve(target ?? name) }
+  return { flag, from: source, to: resolve(target ?? name), isFolder: source.endsWith('/') }
 }
 
 function parse(name: string, text: string): { readonly flag: string; readonly source: string; readonly target: string | undefined } {

@@ -1,10 +1,11 @@
 /** Files and folders that go into the sandbox of a run before it, and come out of it after. */
 import { lstatSync } from 'node:fs'
 import { localFiles } from '../compose.js'
-import { SandboxError } from '../contract/errors.js'
+import { reworded, SandboxError } from '../contract/errors.js'
 import type { Platform } from '../contract/platform.js'
 import { SandboxFiles, type Transferred, type TransferProgress } from '../sandbox/index.js'
-import { say } from './print.js'
+import { asPart } from './colon-parts.js'
+import { escapeControls, inShell, say } from './print.js'
 import { parseDownloadFlag, parseUploadFlag, type Transfer, type TransferFlags } from './transfer-flags.js'
 
 export interface TransferSetting {
@@ -17,10 +18,16 @@ export interface TransferSetting {
 /** What is wrong is refused before there is a sandbox. */
 export function checkTransfers({ upload = [], download = [] }: TransferFlags): void {
   upload.forEach(parseUploadFlag)
-  for (const { flag, to } of download.map(parseDownloadFlag)) {
-    const there = lstatSync(to, { throwIfNoEntry: false })
-    if (there && !there.isDirectory()) throw new SandboxError('conflict', `${flag}: ${to} is there already`)
-  }
+  for (const transfer of download.map(parseDownloadFlag)) checkTarget(transfer)
+}
+
+/** Whether SRC will be a file is known when it is too late; so whoever has a folder filled says that it is one. */
+function checkTarget({ flag, from, to, isFolder }: Transfer): void {
+  const there = lstatSync(to, { throwIfNoEntry: false })
+  if (!there || (there.isDirectory() && isFolder)) return
+  if (!there.isDirectory()) throw new SandboxError('conflict', `${flag}: ${to} is there already`)
+  const hint = `glovebox run --download ${inShell(`${asPart(from)}/:${asPart(to)}`)} -- …`
+  throw new SandboxError('conflict', `${flag}: ${to} is a folder, and is there already: with SRC/ it is filled, and a file needs another name`, { hint })
 }
 
 export async function uploadAll(setting: TransferSetting): Promise<void> {
@@ -53,10 +60,7 @@ async function move({ flag }: Transfer, { flags }: TransferSetting, moving: Movi
     if (!flags.json) sayLeft(flag, skipped)
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
-    throw new SandboxError(error.code, `${flag}: ${error.message.replace(/^files\.\w+ /, '')}`, {
-      ...(error.hint !== undefined && { hint: error.hint }),
-      cause: error,
-    })
+    throw reworded(error, `${flag}: ${error.message.replace(/^files\.\w+ /, '')}`)
   } finally {
     bar?.clear()
   }
@@ -80,7 +84,7 @@ class ProgressLine {
   #isShown = false
 
   constructor(name: string) {
-    this.#name = name
+    this.#name = escapeControls(name)
   }
 
   show({ bytes, totalBytes }: TransferProgress): void {
@@ -88,16 +92,24 @@ class ProgressLine {
     if ((totalBytes ?? bytes) < worthShowingBytes || now - this.#shownAt < betweenMs) return
     this.#shownAt = now
     this.#isShown = true
-    const done = `${(bytes / 2 ** 20).toFixed(0)} MiB`
-    if (totalBytes === undefined) process.stderr.write(`\r\u001b[K${this.#name} ${done}`)
-    else {
-      const filled = Math.round((bytes / totalBytes) * width)
-      process.stderr.write(`\r\u001b[K${this.#name} [${'#'.repeat(filled)}${' '.repeat(width - filled)}] ${done} of ${(totalBytes / 2 ** 20).toFixed(0)}`)
-    }
+    process.stderr.write(`\r\u001b[K${this.#fitting(wordsOf({ bytes, totalBytes }))}`)
+  }
+
+  /** A line that goes on in the next could not be written over. */
+  #fitting(words: string): string {
+    const room = (process.stderr.columns || 80) - 1 - words.length
+    return `${this.#name.length > room ? `${this.#name.slice(0, Math.max(0, room - 1))}…` : this.#name}${words}`
   }
 
   clear(): void {
     if (this.#isShown) process.stderr.write('\r\u001b[K')
     this.#isShown = false
   }
+}
+
+function wordsOf({ bytes, totalBytes }: TransferProgress): string {
+  const done = `${(bytes / 2 ** 20).toFixed(0)} MiB`
+  if (totalBytes === undefined) return ` ${done}`
+  const filled = Math.round((bytes / totalBytes) * width)
+  return ` [${'#'.repeat(filled)}${' '.repeat(width - filled)}] ${done} of ${(totalBytes / 2 ** 20).toFixed(0)}`
 }

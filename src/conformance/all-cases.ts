@@ -7,6 +7,7 @@ import { bytesCases } from './cases/bytes.js'
 import { concurrencyCases } from './cases/concurrency.js'
 import { endingCases } from './cases/endings.js'
 import { fileCases } from './cases/files.js'
+import { fileFaultCases } from './cases/files-faults.js'
 import { filePathCases } from './cases/files-paths.js'
 import { fileIsolationCases } from './cases/isolation-files.js'
 import { inodeIsolationCases } from './cases/isolation-inodes.js'
@@ -48,6 +49,7 @@ export const allCases: readonly Case[] = [
   ...concurrencyCases,
   ...fileCases,
   ...filePathCases,
+  ...fileFaultCases,
   ...fileIsolationCases,
   ...inodeIsolationCases,
   ...networkIsolationCases,

@@ -45,3 +45,18 @@ function isSignal(value: unknown): boolean {
   const signal = value as AbortSignal
   return typeof signal.aborted === 'boolean' && signalMethods.every((name) => typeof signal[name] === 'function')
 }
+
+/** Settles as what it is given, but rejects with the reason of the signal when that aborts first. */
+export async function unlessAborted<Value>(pending: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
+  let stop = (): void => undefined
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal?.reason)
+    if (signal?.aborted) stop()
+    signal?.addEventListener('abort', stop, { once: true })
+  })
+  try {
+    return await Promise.race([aborted, pending])
+  } finally {
+    signal?.removeEventListener('abort', stop)
+  }
+}

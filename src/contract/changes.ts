@@ -2,14 +2,14 @@
 import { z } from 'zod'
 import type { CallOptions } from './platform.js'
 
-/** One thing in the layer over a mount; `path` is below the mount's target. */
+/** One thing in the layer over a mount; `path` is below the mount's target. Paths and targets of links here hold any bytes: see path-text. */
 export type Written =
   | { readonly type: 'file'; readonly path: string; readonly mode: number; readonly size: number }
   /** `hides`: what the source has there is not seen beneath it. */
   | { readonly type: 'folder'; readonly path: string; readonly mode: number; readonly hides: boolean }
   | { readonly type: 'link'; readonly path: string; readonly target: string }
   | { readonly type: 'removed'; readonly path: string }
-  /** What no host takes over: a FIFO, a socket, a device, a name that is no text. */
+  /** What no host takes over: a FIFO, a socket, a device, a path that cannot be opened. */
   | { readonly type: 'other'; readonly path: string; readonly why: string }
 
 export interface PlatformChanges {
@@ -66,6 +66,7 @@ export interface ChangeTaking {
   content(path: string): AsyncIterable<Uint8Array>
   /** More content than that was never written: it is an illusion of holes. */
   readonly mostBytes: number
+  readonly signal?: AbortSignal
 }
 
 export interface AppliedChanges {

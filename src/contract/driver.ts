@@ -104,10 +104,49 @@ export interface CellChannel {
 }
 
 /**
- * One place where what programs write is kept: a folder that began empty or as the template made it, or an overlay on `path`, of which only
- * what was written lies in the folder `index` of the warden's layers folder.
+ * One place where what programs write is kept: a folder that began empty or with what is `given`, or an overlay on `path`, of which only what was written lies in
+ * the folder `index` of the warden's layers folder.
  */
-export type CellLayer = { readonly kind: 'folder'; readonly path: string } | { readonly kind: 'overlay'; readonly path: string; readonly index: number }
+export type CellLayer =
+  | {
+      readonly kind: 'folder'
+      readonly path: string
+      readonly given?: readonly GivenEntry[]
+      /** Paths in it, absolute, at which something else is mounted; those of other layers and of mounts need not be told. */
+      readonly mounted?: readonly string[]
+    }
+  | { readonly kind: 'overlay'; readonly path: string; readonly index: number }
+
+/** What was in a folder before any program. */
+export interface GivenEntry {
+  /** Below the folder. */
+  readonly path: string
+  readonly type: 'file' | 'folder' | 'link'
+  readonly mode: number
+  /** Of a link; otherwise empty. */
+  readonly target: string
+}
+
+/** What an overlay lies over, as the cell would show it had nothing been written. Paths are below its top, with one character for each byte (Latin-1). */
+export interface Beneath extends AsyncDisposable {
+  /** Undefined when there is nothing that a program could see. No link is followed. */
+  look(path: string): Promise<BeneathEntry | undefined>
+  /** In a folder, sorted; none when it is not there. */
+  names(path: string): Promise<readonly string[]>
+  /** SHA-256 of a file's content, hexadecimal. */
+  hash(path: string): Promise<string>
+}
+
+export interface BeneathEntry {
+  readonly type: 'file' | 'folder' | 'link' | 'fifo' | 'socket' | 'device'
+  readonly mode: number
+  /** As the cell sees them. */
+  readonly uid: number
+  readonly gid: number
+  readonly size: number
+  /** Of a link, as bytes like a path; otherwise empty. */
+  readonly target: string
+}
 
 export interface Cell {
   /** The warden's stdin and stdout. Its end is the cell's end. */
@@ -117,6 +156,8 @@ export interface Cell {
   readonly workdir: string
   /** Everywhere that its programs can write and that goes with it: not what is mounted read-write. */
   readonly layers: readonly CellLayer[]
+  /** Of the overlay with this index; only where there are overlays. Throws SandboxError('conflict') when it is not what it was when the cell was opened. */
+  beneath?(index: number): Promise<Beneath>
   /** What must be observed of the cell as a whole; its programs' own posture is the engine's to demand. */
   readonly expects: readonly Expectation[]
   /** What went wrong, in the runtime's own words, for the message when the channel ends early. */
@@ -134,13 +175,21 @@ export interface Cell {
    */
   worked(): number | undefined
   /**
-   * Every program stands still; the warden does not. Resolves when they really do. Throws SandboxError: 'unsupported' where that cannot be done, 'busy' when
-   * it did not come about; then they go on.
+   * Every program stands still but these; the warden does not. Resolves when they really do. Throws SandboxError: 'unsupported' where that cannot be done, 'busy'
+   * when it did not come about; then they go on.
    */
-  pause(): Promise<void>
+  pause(besides?: readonly Bystander[]): Promise<void>
   resume(): Promise<void>
   /** Also of what is paused. Idempotent; leaves no process, mount, cgroup, uid or file. */
   close(): Promise<void>
+}
+
+/** A program that forks nothing, and goes on while the others stand still. */
+export interface Bystander {
+  /** As the cell sees it. */
+  readonly pid: number
+  /** Of its run, in which it is alone. */
+  readonly group: string | undefined
 }
 
 /** The cell as a whole; one program that waits at its gate, by its pid in the cell; or every process and thread there is. */

@@ -50,3 +50,8 @@ export class SandboxError extends Error {
     return errorTable[this.code].retryable
   }
 }
+
+/** The same error told in other words; unless another hint is given, it keeps its own. */
+export function reworded(error: SandboxError, message: string, hint: string | undefined = error.hint): SandboxError {
+  return new SandboxError(error.code, message, { ...(hint !== undefined && { hint }), cause: error })
+}

@@ -79,8 +79,8 @@ export interface WatchOptions extends FileOptions {
 export type FileEvent =
   | { readonly type: 'created' | 'changed' | 'removed'; readonly path: string }
   | { readonly type: 'renamed'; readonly path: string; readonly to: string }
-  /** Events were lost: whoever keeps a picture of the folder lists it again. */
-  | { readonly type: 'overflow' }
+  /** Events were lost: whoever keeps a picture of the folder lists it again. With `why`, once: of some folders nothing will be told later either. */
+  | { readonly type: 'overflow'; readonly why?: string }
 
 export interface SearchOptions extends FileOptions {
   /**

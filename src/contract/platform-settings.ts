@@ -9,6 +9,8 @@ export interface PlatformBounds {
   readonly maxRuns: number
   /** A cell that takes longer to open, or a warden that takes longer to start or kill a program, is given up. */
   readonly answerMs: number
+  /** What is kept of the output of all processes that run in one sandbox, together; when it does not do for all, each keeps an equal part. */
+  readonly maxRingBytes: number
   /** A sandbox that stays paused for longer is closed. */
   readonly maxPausedMs: number
 }
@@ -42,7 +44,7 @@ export const platformSettingsSchema = z.strictObject({
   snapshotDir: z.string().min(1).optional(),
   policy: z.unknown().optional(),
   bounds: z
-    .strictObject({ maxSandboxes: countSchema, maxRuns: countSchema.max(1024), answerMs: countSchema, maxPausedMs: countSchema })
+    .strictObject({ maxSandboxes: countSchema, maxRuns: countSchema.max(1024), answerMs: countSchema, maxRingBytes: countSchema, maxPausedMs: countSchema })
     .partial()
     .optional(),
 })

@@ -1,7 +1,8 @@
 /** What a snapshot is made of, and where it is kept: known to the engine, which packs and restores, and to the store, which keeps. */
 import type { SnapshotInfo } from './snapshots.js'
 
-export const manifestTypes = ['file', 'folder', 'link', 'fifo'] as const
+/** `removed`: what lies beneath an overlay, or was given, and is not to be seen. */
+export const manifestTypes = ['file', 'folder', 'link', 'fifo', 'removed'] as const
 export type ManifestType = (typeof manifestTypes)[number]
 
 /** One thing that a snapshot holds. Two entries are the same exactly when all of this is: times do not count. */
@@ -21,6 +22,8 @@ export interface ManifestEntry {
   readonly target: string
   /** The path under which the same file came before: a hard link; otherwise empty. */
   readonly sameAs: string
+  /** Of a folder in an overlay: nothing that lies beneath it is to be seen in it. */
+  readonly hides?: true
 }
 
 /** What it takes to hold what a snapshot holds. */

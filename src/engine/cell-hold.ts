@@ -1,18 +1,37 @@
 import { SandboxError } from '../contract/errors.js'
 import type { PlannedSandbox } from '../policy/apply.js'
 import type { FilesHost } from './file-operation.js'
+import type { Lifetime } from './lifetime.js'
 import { LiveCell, type LiveCellOrder, type MadeHome } from './live-cell.js'
-import type { LayeredSandbox } from './snapshots-access.js'
+import { LoneWorker } from './lone-worker.js'
+import type { LayerAccess, LayeredSandbox } from './snapshots-access.js'
 import type { FilesAside, KeepAside } from './snapshots-facet.js'
-import { layerAccess } from './snapshots-worker.js'
+import { layerAccess, layerReader } from './snapshots-worker.js'
 
 export interface CellHoldOrder extends LiveCellOrder {
+  readonly life: LiveCellOrder['life'] & Pick<Lifetime, 'still'>
   readonly first: MadeHome
   /** What another of the same kind is made from, as it is now. */
   planned(): PlannedSandbox
   /** Another cell, made and looked at as the first was. */
   remake(signal: AbortSignal): Promise<MadeHome>
   readonly keepAside: KeepAside
+}
+
+function hasOverlays({ made }: LiveCell): boolean {
+  return made.open.cell.layers.some(({ kind }) => kind === 'overlay')
+}
+
+/** False where nothing can be stopped, or nothing be left out. */
+async function stopAllBut({ made: { open, probe } }: LiveCell, { bystander }: LoneWorker): Promise<boolean> {
+  if (!probe.features.pause.available) return false
+  try {
+    await open.cell.pause([bystander])
+    return true
+  } catch (error) {
+    if (error instanceof SandboxError && error.code === 'unsupported') return false
+    throw error
+  }
 }
 
 /** The cell of a sandbox: there, or away while its files are kept aside. */
@@ -117,6 +136,37 @@ export class CellHold {
   }
 
   #layeredOf(cell: LiveCell, host: FilesHost): LayeredSandbox {
-    return { info: this.#order.info(), planned: this.#order.planned(), cell: cell.made.open.cell, access: (signal) => layerAccess(host, signal) }
+    return {
+      info: this.#order.info(),
+      planned: this.#order.planned(),
+      cell: cell.made.open.cell,
+      access: (signal) => layerAccess(host, { signal, overlays: hasOverlays(cell) }),
+      whileStill: (signal, act) => this.#whileStill(cell, signal, act),
+    }
+  }
+
+  async #whileStill<T>(cell: LiveCell, signal: AbortSignal | undefined, act: (access: LayerAccess) => Promise<T>): Promise<T> {
+    const until = AbortSignal.any([this.#calledOff.signal, ...(signal ? [signal] : [])])
+    const host = cell.privately(until)
+    const overlays = hasOverlays(cell)
+    let worker: LoneWorker | undefined
+    try {
+      return await this.#order.life.still({
+        stop: async () => {
+          // There before anything stands still: whatever is started then would too.
+          worker = await LoneWorker.from(host.workers, { kind: layerReader(host, overlays), signal: until })
+          return stopAllBut(cell, worker)
+        },
+        goOn: () => cell.made.open.cell.resume(),
+        act: () => act(layerAccess(worker ? { ...host, workers: worker } : host, { signal: until, overlays })),
+      })
+    } catch (error) {
+      // It says why it is over.
+      if (this.#calledOff.signal.aborted) await this.#order.checkOpen()
+      throw error
+    } finally {
+      await worker?.end()
+      host.workers.close()
+    }
   }
 }

@@ -5,6 +5,7 @@ import type { PlatformChanges, Written } from '../contract/changes.js'
 import type { CellLayer } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { CallOptions } from '../contract/platform.js'
+import { pathText } from '../contract/path-text.js'
 import { printable } from '../contract/printable.js'
 import { errno } from './errno.js'
 import { FileOperation, type FilesHost } from './file-operation.js'
@@ -68,7 +69,7 @@ function isToldAlready(name: Uint8Array, mostBytes: number): boolean {
 }
 
 function tooLong(name: Uint8Array, mostBytes: number): Written {
-  const path = `${new TextDecoder().decode(name.subarray(0, toldBytes))}…`
+  const path = `${pathText(name.subarray(0, toldBytes))}…`
   return { type: 'other', path, why: `its path of ${name.length} bytes is longer than ${mostBytes}` }
 }
 
@@ -76,20 +77,10 @@ function tooLong(name: Uint8Array, mostBytes: number): Written {
 const opaque = 1n
 
 function writtenOf({ name, type, mode, size, rdev, target }: WorkerEntry): Written {
-  const path = textOf(name)
-  if (path === undefined) return { type: 'other', path: new TextDecoder().decode(name), why: 'its name is no text' }
+  const path = pathText(name)
   if (type === 'file') return { type, path, mode, size }
   if (type === 'folder') return { type, path, mode, hides: rdev === opaque }
   if (type === 'device' && rdev === 0n) return { type: 'removed', path }
-  if (type !== 'link') return { type: 'other', path, why: `it is a ${type === 'fifo' ? 'FIFO' : type}` }
-  const leads = target && textOf(target)
-  return leads === undefined ? { type: 'other', path, why: 'it is a link to what is no text' } : { type, path, target: leads }
-}
-
-function textOf(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
+  if (type !== 'link' || target === undefined) return { type: 'other', path, why: `it is a ${type === 'fifo' ? 'FIFO' : type}` }
+  return { type, path, target: pathText(target) }
 }

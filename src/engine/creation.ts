@@ -38,7 +38,7 @@ export class Creation {
 
   /** Resolves when it is called off or was too late. */
   async callOff(): Promise<void> {
-    this.abort(new SandboxError('closed', 'the sandbox was closed while it was created'))
+    this.abort(closedMeanwhile())
     await this.#finished
   }
 
@@ -46,4 +46,8 @@ export class Creation {
     this.#caller?.removeEventListener('abort', this.#onAbort)
     this.#finish()
   }
+}
+
+export function closedMeanwhile(): SandboxError {
+  return new SandboxError('closed', 'the sandbox was closed while it was created')
 }

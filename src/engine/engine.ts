@@ -13,7 +13,7 @@ import type { SpecInput } from '../contract/spec.js'
 import { type PlannedSandbox, planSandbox } from '../policy/apply.js'
 import { matchesFilter, parseFilter, parseId } from '../policy/spec.js'
 import { ChangesFacet } from './changes-facet.js'
-import { Creation } from './creation.js'
+import { closedMeanwhile, Creation } from './creation.js'
 import { FilesFacet } from './files-facet.js'
 import { Filters, type FilterSource } from './filters.js'
 import { LifeFacet } from './life-facet.js'
@@ -38,7 +38,7 @@ export interface EngineOptions extends Makers {
   readonly bounds?: Partial<PlatformBounds>
 }
 
-const defaultBounds: PlatformBounds = { maxSandboxes: 1000, maxRuns: 256, answerMs: 20_000, maxPausedMs: 24 * 3_600_000 }
+const defaultBounds: PlatformBounds = { maxSandboxes: 1000, maxRuns: 256, answerMs: 20_000, maxRingBytes: 64 * 2 ** 20, maxPausedMs: 24 * 3_600_000 }
 
 const idAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 const idLength = 20
@@ -60,6 +60,8 @@ export class Engine implements Platform {
   readonly #probes = new Probes()
   readonly #tools: Tools
   readonly #creations = new Set<Creation>()
+  /** What was closed while a snapshot was looked for: nobody knew yet of the sandbox that is to begin with it. */
+  readonly #lookups = new Set<SandboxFilter[]>()
   readonly #sandboxes = new Map<string, LiveSandbox>()
   /** Why the latest ones are gone, so that a late call is told more than that there is nothing. */
   readonly #gone = new Map<string, SandboxError>()
@@ -84,8 +86,17 @@ export class Engine implements Platform {
     // Without one nothing is waited for, so that whoever closes everything right after this call calls off this sandbox too.
     const sought = this.snapshots.originOf(input)
     if (!sought) return this.#create(plan(input), undefined, signal)
-    const origin = await sought
-    return this.#create(this.snapshots.plan(input, origin, plan), origin, signal)
+    const closed: SandboxFilter[] = []
+    this.#lookups.add(closed)
+    try {
+      const origin = await sought
+      signal?.throwIfAborted()
+      const planned = this.snapshots.plan(input, origin, plan)
+      if (closed.some((filter) => matchesFilter(planned, filter))) throw closedMeanwhile()
+      return await this.#create(planned, origin, signal)
+    } finally {
+      this.#lookups.delete(closed)
+    }
   }
 
   async #create(planned: PlannedSandbox, origin: StoredSnapshot | undefined, signal: AbortSignal | undefined): Promise<SandboxInfo> {
@@ -149,6 +160,7 @@ export class Engine implements Platform {
   /** Also calls off what is being created, so that nothing that matches appears afterwards. */
   async closeAll(filter?: SandboxFilter): Promise<number> {
     const wanted = parseFilter(filter)
+    for (const closed of this.#lookups) closed.push(wanted)
     const creations = [...this.#creations].filter((creation) => matchesFilter(creation, wanted))
     const sandboxes = [...this.#sandboxes.values()].filter((sandbox) => matchesFilter(sandbox.info, wanted))
     const running = sandboxes.filter((sandbox) => !sandbox.over)

@@ -39,6 +39,12 @@ const words: Readonly<Record<number, readonly [code: ErrorCode, words: string]>>
   [errno.EMLINK]: ['conflict', 'it has too many links already'],
 }
 
+/** A kernel keeps count of the watches of each user. A worker whose descriptors were taken was replaced before this is told. */
+const watchWords: Readonly<Record<number, readonly [why: string, hint: string]>> = {
+  [errno.EMFILE]: ['programs of this user have all the watches that a user may have', 'sysctl fs.inotify.max_user_instances'],
+  [errno.ENOSPC]: ['more folders than these cannot be watched by this user', 'sysctl fs.inotify.max_user_watches'],
+}
+
 const mostNameBytes = 255
 
 /** An ERROR of the file worker's. */
@@ -49,6 +55,8 @@ export interface WorkerReport {
 }
 
 export function fileError(call: FileCall, report: WorkerReport, limits: Limits): SandboxError {
+  const watch = call.name === 'files.watch' ? watchWords[report.errno] : undefined
+  if (watch) return new SandboxError('busy', `${describeCall(call)}: ${watch[0]}`, { hint: watch[1] })
   const [code, why] = reasonOf(call, report, limits)
   const more = detailOf(call, report.text)
   const isTold = more === undefined || code === 'not-found' || code === 'full' || why.includes(more) || more === 'is mounted'

@@ -1,7 +1,7 @@
 /** One operation on files: a worker for it, its end, and what is told when it has another end than it should. */
 import { FileFailure } from '../channel/index.js'
 import type { GuestUser } from '../contract/driver.js'
-import { SandboxError } from '../contract/errors.js'
+import { reworded, SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
 import type { UserName } from '../contract/spec.js'
 import { Deadline } from './deadline.js'
@@ -12,7 +12,7 @@ import type { Lease } from './worker-pool.js'
 
 /** What of a sandbox operations on files need. */
 export interface FilesHost {
-  readonly workers: FileWorkers
+  readonly workers: Pick<FileWorkers, 'take' | 'close' | 'end'>
   readonly users: readonly GuestUser[]
   readonly limits: Limits
   readonly workdir: string
@@ -67,7 +67,7 @@ export class FileOperation {
       return new FileOperation(order, await host.workers.take({ kind: { user, layers }, lasts, signal }))
     } catch (error) {
       if (!(error instanceof SandboxError) || (error.code !== 'conflict' && error.code !== 'busy')) throw error
-      throw new SandboxError(error.code, `${describeCall(call)}: ${error.message}`, { ...(error.hint !== undefined && { hint: error.hint }), cause: error })
+      throw reworded(error, `${describeCall(call)}: ${error.message}`)
     }
   }
 

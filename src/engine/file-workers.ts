@@ -1,5 +1,5 @@
 import { FileWorker, type WardenExit } from '../channel/index.js'
-import type { GuestUser } from '../contract/driver.js'
+import type { Bystander, GuestUser } from '../contract/driver.js'
 import type { UserName } from '../contract/spec.js'
 import type { RunPlan } from '../policy/run.js'
 import type { ProgramSurroundings } from './program-starter.js'
@@ -68,6 +68,10 @@ export class CellFileWorker implements PooledWorker {
   /** As seen in the cell. */
   get pid(): number {
     return this.#started.program.pid
+  }
+
+  get bystander(): Bystander {
+    return { pid: this.pid, group: this.#started.run.group }
   }
 
   kill(): Promise<void> {

@@ -28,6 +28,7 @@ import { parseWith } from '../policy/refusal.js'
 import { posixExpression, wrongExpression } from '../policy/search-expression.js'
 import { errno } from './errno.js'
 import { runWithDraft } from './file-drafts.js'
+import { fileError } from './file-errors.js'
 import { below, decode, entryOf, placeOf } from './file-entry.js'
 import { FileOperation, type FilesHost, type OperationOrder } from './file-operation.js'
 import { readAhead } from './read-ahead.js'
@@ -135,14 +136,11 @@ class SandboxFileCalls implements FileCalls {
 
   async watch(path: FilePath, options: WatchOptions = {}): Promise<AsyncIterable<FileEvent>> {
     const asked = await this.#ask({ name: 'files.watch', path, options, schema: schemas.watchOptionsSchema })
-    const operation = await FileOperation.begin({ ...asked.order, lasts: true })
-    try {
-      const events = await operation.worker.client.watch(asked.path, { recursive: asked.options.recursive ?? false })
-      operation.worker.patience.turnOff()
-      return mapped(operation.stream(events), (event) => eventOf(event, asked.path))
-    } catch (error) {
-      throw await operation.fail(error)
-    }
+    const order = { ...asked.order, lasts: true }
+    const how = { recursive: asked.options.recursive ?? false }
+    const { operation, answer: events } = await FileOperation.open(order, ({ client }) => client.watch(asked.path, how))
+    operation.worker.patience.turnOff()
+    return mapped(operation.stream(events), (event) => eventOf(event, asked))
   }
 
   async search(path: FilePath, pattern: string, options: SearchOptions = {}): Promise<SearchResult> {
@@ -236,9 +234,9 @@ async function understood<T>(asking: Promise<T>, pattern: string): Promise<T> {
   }
 }
 
-function eventOf({ kind, path, to }: WorkerEvent, folder: Uint8Array): FileEvent {
+function eventOf({ kind, path, to, bound }: WorkerEvent, { path: folder, order, host }: Asked<unknown>): FileEvent {
   const place = (name: Uint8Array): string => decode(name.length === 0 ? folder : below(folder, name))
-  if (kind === 'overflow') return { type: kind }
+  if (kind === 'overflow') return bound ? { type: kind, why: fileError(order.call, bound, host.limits).message } : { type: kind }
   return kind === 'renamed' ? { type: kind, path: place(path), to: place(to) } : { type: kind, path: place(path) }
 }
 

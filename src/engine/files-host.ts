@@ -13,10 +13,12 @@ export interface FilesHostOptions extends Pick<FileWorkersOptions, 'findUser'> {
   /** As it is now. */
   readonly info: () => SandboxInfo
   readonly surroundings: () => ProgramSurroundings
+  /** Settles when a moment's stillness is over; undefined when there is none. */
+  readonly stillFor: () => Promise<void> | undefined
 }
 
 /** A sandbox as operations on its files see it. */
-export function createFilesHost({ cell, activity, info, findUser, surroundings }: FilesHostOptions): FilesHost {
+export function createFilesHost({ cell, activity, info, findUser, surroundings, stillFor }: FilesHostOptions): FilesHost {
   const { id, spec } = info()
   // Bounded by no time: how long an operation takes is for its caller to say.
   const plan = (user: UserName): ReturnType<typeof planRun> => planRun({ command: ['files'], user, stdin: true, background: true }, info().spec)
@@ -29,7 +31,10 @@ export function createFilesHost({ cell, activity, info, findUser, surroundings }
     workdir: spec.cwd ?? cell.workdir,
     defaultUser: spec.user,
     findUser,
-    checkOpen: () => surroundings().checkOpen(),
+    checkOpen: async () => {
+      for (let still = stillFor(); still; still = stillFor()) await still
+      await surroundings().checkOpen()
+    },
     failure: (cause) => surroundings().failure(cause),
     hold: () => activity.hold(),
   }

@@ -11,8 +11,8 @@ import type { Forward, LoopbackConnection, LoopbackListener } from '../contract/
 export interface ForwardOrder {
   /** In the cell. */
   readonly target: number
-  /** Rejects when nothing listens there, or nothing can be reached. */
-  connect(port: number): Promise<WardenConnection>
+  /** Rejects when nothing listens there, nothing can be reached, or the signal aborts. */
+  connect(port: number, signal: AbortSignal): Promise<WardenConnection>
   /** Bytes went through. */
   readonly onTraffic: () => void
   onClosed(): void
@@ -25,6 +25,7 @@ export class PortForward implements Forward {
   readonly #carried = new Set<Promise<void>>()
   readonly #inner = new Set<WardenConnection>()
   #listener: LoopbackListener | undefined
+  readonly #connecting = new Set<AbortController>()
   #closing: Promise<void> | undefined
 
   constructor(order: ForwardOrder) {
@@ -62,15 +63,26 @@ export class PortForward implements Forward {
 
   async #close(): Promise<void> {
     this.#order.onClosed()
+    for (const controller of this.#connecting) controller.abort()
     await this.#listener?.close()
     for (const inner of this.#inner) void inner.destroy().catch(() => undefined)
     await Promise.all(this.#carried)
   }
 
+  async #connect(): Promise<WardenConnection> {
+    const controller = new AbortController()
+    this.#connecting.add(controller)
+    try {
+      return await this.#order.connect(this.target, controller.signal)
+    } finally {
+      this.#connecting.delete(controller)
+    }
+  }
+
   async #carry(outer: LoopbackConnection): Promise<void> {
     let inner: WardenConnection | undefined
     try {
-      inner = await this.#order.connect(this.target)
+      inner = await this.#connect()
       this.#inner.add(inner)
       if (this.#closing) throw new SandboxError('closed', 'the forward was closed')
       const { onTraffic } = this.#order

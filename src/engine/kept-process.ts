@@ -30,7 +30,7 @@ export class KeptProcess {
   constructor(keeping: Keeping) {
     const { program, plan } = keeping
     this.#keeping = keeping
-    this.#ring = new OutputRing(plan.kept?.ringBytes ?? 0)
+    this.#ring = new OutputRing(this.#ringBytes)
     void this.#drain()
     program.ended.then(
       (ending) => {
@@ -78,6 +78,11 @@ export class KeptProcess {
     return this.#keeping.program.countedCpuMs()
   }
 
+  /** Of its output, though it may keep more when it is alone. */
+  holdAtMost(bytes: number): void {
+    this.#ring.resize(Math.min(this.#ringBytes, bytes))
+  }
+
   /** Of one that has ended: nobody can read what it printed any more. */
   forgetOutput(): void {
     this.#ring.clear()
@@ -86,6 +91,10 @@ export class KeptProcess {
   /** From its first byte on, or from the next. */
   view({ replay }: { readonly replay: boolean }): PlatformProcess {
     return new KeptView(this.#keeping, { ring: this.#ring, from: replay ? beginning : this.#ring.end })
+  }
+
+  get #ringBytes(): number {
+    return this.#keeping.plan.kept?.ringBytes ?? 0
   }
 
   async #drain(): Promise<void> {

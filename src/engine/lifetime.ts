@@ -13,6 +13,7 @@ import { Deadline } from './deadline.js'
 import { SandboxEvents } from './events.js'
 import { Activity, IdleWatch } from './idle.js'
 import { LifetimeClock } from './lifetime-clock.js'
+import { Moment } from './moment.js'
 
 /** What lets a sandbox that stands still go on. */
 const resumeHint = 'await sandbox.resume()'
@@ -23,6 +24,15 @@ interface Standstill {
   stop(): Promise<void>
   /** Throws when it did not come about; then it stands still. */
   goOn(): Promise<void>
+}
+
+/** Standing still for a moment, of which nothing is told. */
+export interface Stillness<T> {
+  /** Resolves to false where it cannot be done; then all goes on. */
+  readonly stop: () => Promise<boolean>
+  readonly goOn: () => Promise<void>
+  /** Done meanwhile. */
+  readonly act: () => Promise<T>
 }
 
 export interface LifetimeOrder {
@@ -61,6 +71,7 @@ export class Lifetime {
   #isStill = false
   #isUsedUp = false
   #isOver = false
+  readonly #moment = new Moment()
   #acting: Promise<unknown> = Promise.resolve()
 
   constructor(order: LifetimeOrder) {
@@ -82,6 +93,11 @@ export class Lifetime {
     if (this.#isStill) throw new SandboxError('conflict', `sandbox ${this.#order.info.id} is paused; resume it first`, { hint: resumeHint })
   }
 
+  /** Settles when a moment's stillness is over, which whatever is to begin waits for; undefined when there is none. */
+  get stillFor(): Promise<void> | undefined {
+    return this.#moment.ended
+  }
+
   /** Settles when nothing that was asked for so far is under way. */
   get acts(): Promise<unknown> {
     return this.#acting
@@ -93,6 +109,11 @@ export class Lifetime {
 
   resume(reason = 'its owner resumed it'): Promise<void> {
     return this.#next(() => this.#goOn(reason))
+  }
+
+  /** Its programs and their clocks stand still while something is done; its own lifetime goes on. Throws SandboxError('conflict') when it is paused. */
+  still<T>(stillness: Stillness<T>): Promise<T> {
+    return this.#next(() => this.#holdStill(stillness))
   }
 
   /** At least so long from now. */
@@ -136,7 +157,7 @@ export class Lifetime {
     this.#expiresAt = new Date(Date.now() + durationMs).toISOString()
   }
 
-  #next(act: () => Promise<void>): Promise<void> {
+  #next<T>(act: () => Promise<T>): Promise<T> {
     const acting = this.#acting.then(act)
     this.#acting = acting.catch(() => undefined)
     return acting
@@ -169,6 +190,39 @@ export class Lifetime {
     this.#leftMs = this.#isUsedUp ? 0 : Math.max(1, this.#deadline.restMs)
     this.#count(maxPausedMs, () => this.#end(`it was paused for ${durationInUnits(maxPausedMs, Math.round)}`))
     this.events.tell({ type: 'paused', reason })
+  }
+
+  async #holdStill<T>({ stop, goOn, act }: Stillness<T>): Promise<T> {
+    this.checkMoving()
+    const inUse = this.activity.hold()
+    this.#moment.begin()
+    try {
+      await this.#order.settled()
+      this.clock.stop()
+      if (await stop()) return await act().finally(() => this.#letGo(goOn))
+      this.#endMoment()
+      return await act()
+    } finally {
+      this.#endMoment()
+      inUse()
+    }
+  }
+
+  #endMoment(): void {
+    this.clock.goOn()
+    this.#moment.end()
+  }
+
+  /** What cannot be let go is of no use to anyone. */
+  async #letGo(goOn: () => Promise<void>): Promise<void> {
+    try {
+      await goOn()
+    } catch (error) {
+      if (this.#isOver) return
+      this.#order.end(
+        new SandboxError('broken', `sandbox ${this.#order.info.id} stood still, and did not go on: ${(error as Error).message}`, { cause: error }),
+      )
+    }
   }
 
   /** Whoever wants its memory back is not to believe that it was given back. */

@@ -29,7 +29,7 @@ export interface MadeHome extends MadeCell {
 
 /** What of its sandbox a cell needs. */
 export interface LiveCellOrder {
-  readonly life: Pick<Lifetime, 'clock' | 'activity' | 'events' | 'checkMoving'>
+  readonly life: Pick<Lifetime, 'clock' | 'activity' | 'events' | 'checkMoving' | 'stillFor'>
   readonly ledger: Ledger
   readonly bounds: Pick<PlatformBounds, 'answerMs'>
   /** Of the machine. */
@@ -113,7 +113,9 @@ export class LiveCell {
     const clock = new LifetimeClock()
     // Without waiting for why: whoever ends the sandbox waits for this.
     const checkOpen = (): Promise<void> => (signal.aborted ? Promise.reject(signal.reason as SandboxError) : Promise.resolve())
-    return this.#hostWith(() => ({ ...this.surroundings, checkOpen, clock, watchAnswer: (act) => this.#watchAnswer(act, clock) }))
+    const watchAnswer = (act: string): Deadline => this.#watchAnswer(act, clock)
+    const surroundings = (): ProgramSurroundings => ({ ...this.surroundings, checkOpen, clock, watchAnswer, ...this.#unwaited() })
+    return this.#hostWith(surroundings, () => undefined)
   }
 
   findUser(name: UserName): GuestUser {
@@ -163,9 +165,22 @@ export class LiveCell {
     await cell.close()
   }
 
-  #hostWith(surroundings: () => ProgramSurroundings): FilesHost {
+  /** What ends the sandbox meanwhile is told by its end, which waits for whoever would wait for that. */
+  #unwaited(): Pick<ProgramSurroundings, 'failure' | 'condemn'> {
+    const told = (error: SandboxError, end: Promise<SandboxError>): Promise<SandboxError> => {
+      end.catch(() => undefined)
+      return Promise.resolve(error)
+    }
+    const over = (): SandboxError => new SandboxError('closed', `sandbox ${this.#order.info().id} is over`)
+    return {
+      failure: (cause) => (this.#stage === 'here' ? told(over(), this.#order.failure(cause)) : this.#failure(cause)),
+      condemn: (error) => (this.#stage === 'here' ? told(error, this.#order.condemn(error)) : Promise.resolve(error)),
+    }
+  }
+
+  #hostWith(surroundings: () => ProgramSurroundings, stillFor = (): Promise<void> | undefined => this.#order.life.stillFor): FilesHost {
     const { life, info } = this.#order
-    return createFilesHost({ cell: this.made.open.cell, activity: life.activity, info, findUser: (name) => this.findUser(name), surroundings })
+    return createFilesHost({ cell: this.made.open.cell, activity: life.activity, info, findUser: (name) => this.findUser(name), surroundings, stillFor })
   }
 
   #retire(program: RunningProgram): void {

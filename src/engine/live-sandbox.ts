@@ -8,7 +8,7 @@ import { checkLimits, checkRun, type PlannedSandbox } from '../policy/apply.js'
 import { lackingLimits } from '../policy/choose.js'
 import { planRun } from '../policy/run.js'
 import { changeLimits } from '../policy/spec.js'
-import { buildReceipt, type ReceiptFacts } from '../receipt/index.js'
+import type { ReceiptFacts } from '../receipt/index.js'
 import { CellHold } from './cell-hold.js'
 import type { FilesHost } from './file-operation.js'
 import { Ledger } from './ledger.js'
@@ -20,8 +20,8 @@ import { readProcesses } from './process-table-usage.js'
 import { isListening } from './ports-listening.js'
 import { type PortsOrder, SandboxPorts } from './ports.js'
 import { startProgram } from './program-starter.js'
+import { receiptNow, type ReceiptStory } from './receipt-now.js'
 import type { Remade } from './remaking.js'
-import { unseenPrograms } from './unseen-programs.js'
 import type { LayeredSandbox } from './snapshots-access.js'
 import type { KeepAside } from './snapshots-facet.js'
 
@@ -32,7 +32,7 @@ export interface SandboxMaking {
   readonly policy: Policy
   /** Who stated what when it was created. */
   readonly origins: Origins
-  readonly bounds: Pick<PlatformBounds, 'maxRuns' | 'answerMs' | 'maxPausedMs'>
+  readonly bounds: Pick<PlatformBounds, 'maxRuns' | 'answerMs' | 'maxRingBytes' | 'maxPausedMs'>
   readonly machine: ReceiptFacts['machine'] & { readonly processors: number }
   readonly listen: PortsOrder['listen']
   /** Another cell of the same kind, for when it has none. */
@@ -51,7 +51,11 @@ export class LiveSandbox {
   readonly ports: SandboxPorts
   readonly #hold: CellHold
   readonly #ledger = new Ledger()
-  readonly processes = new ProcessTable({ rows: () => readProcesses(this.files), activity: () => this.life.activity })
+  readonly processes = new ProcessTable({
+    rows: () => readProcesses(this.files),
+    activity: () => this.life.activity,
+    mostRingBytes: () => this.#making.bounds.maxRingBytes,
+  })
   #info: SandboxInfo
   #origins: Origins
   #openRuns = 0
@@ -73,7 +77,7 @@ export class LiveSandbox {
       id: info.id,
       listen,
       connect: async (port) => this.#hold.here.made.open.warden.connect(port),
-      listens: async (port) => isListening({ files: this.files, warden: this.#hold.here.made.open.warden }, port),
+      listens: async (port, signal) => isListening({ files: this.files, warden: this.#hold.here.made.open.warden, signal }, port),
       checkOpen: () => this.#checkOpen(),
       onTraffic: () => this.life.activity.touch(),
     })
@@ -118,6 +122,7 @@ export class LiveSandbox {
       spec.limits.stated.filter((name) => this.#origins[`limits.${name}`] === 'spec'),
     )
     checkRun(plan, this.#making.policy)
+    for (let still = this.life.stillFor; still; still = this.life.stillFor) await still
     const cell = this.#hold.here
     const user = cell.findUser(plan.user)
     if (this.#openRuns >= this.#making.bounds.maxRuns) {
@@ -156,17 +161,8 @@ export class LiveSandbox {
   /** What holds, looked at now. Throws SandboxError('conflict') while there is nothing to look at. */
   async receipt(): Promise<UnsignedReceipt> {
     const { machine, policy } = this.#making
-    return this.asked(async () => {
-      const { inspector, probe } = this.#hold.here.made
-      await this.#hold.here.dropReady()
-      const cell = (await inspector?.inspectCell()) ?? { expectations: [], postures: [] }
-      const found = (await inspector?.inspectEverything()) ?? { inspected: { processes: 0, threads: 0, complete: false }, living: [] }
-      const usage = await this.usage()
-      const { runs } = this.#ledger
-      const programs = inspector?.programs ?? unseenPrograms(runs)
-      const stated = { info: this.info, origins: this.#origins, policies: policy.layers }
-      return buildReceipt({ ...stated, issuedAt: new Date().toISOString(), machine, probe, cell, programs, runs, usage, ...found })
-    })
+    const story = async (): Promise<ReceiptStory> => ({ usage: await this.usage(), runs: this.#ledger.runs, info: this.info, origins: this.#origins })
+    return this.asked(async () => receiptNow({ cell: this.#hold.here, machine, policy, story }))
   }
 
   #release(finished: () => void): void {

@@ -19,8 +19,9 @@ interface Stretch {
 
 const leastCapacity = 4096
 const mostPerRead = 64 * 1024
-/** A program that prints to both streams in turn, a byte each, has a stretch for each byte: what is kept of it is bounded by this instead. */
-const mostStretches = 16_384
+/** A program that prints to both streams in turn, a byte each, has a stretch for each byte: what is kept of it is bounded by their number instead. */
+const bytesForStretch = 64
+const fewestStretches = 1024
 
 export const beginning: RingPlace = { at: 0, seen: { stdout: 0, stderr: 0 } }
 
@@ -29,7 +30,7 @@ export const beginning: RingPlace = { at: 0, seen: { stdout: 0, stderr: 0 } }
  * bytes go, whoever has not read them. A reader is a place and nothing more, so it costs no memory however slow it is.
  */
 export class OutputRing {
-  readonly #capacity: number
+  #capacity: number
   #room = new Uint8Array(0)
   #stretches: Stretch[] = []
   /** The place of the oldest byte that is here, and how much of each stream came before it. */
@@ -66,10 +67,18 @@ export class OutputRing {
     this.#append(type, bytes.length)
     const kept = bytes.subarray(Math.max(0, bytes.length - this.#capacity))
     this.#dropBefore(this.#end - this.#capacity)
-    this.#grow()
+    this.#grow(this.#end - kept.length)
     this.#store(kept)
-    if (this.#stretches.length > mostStretches) this.#dropBefore(this.#stretches[this.#stretches.length - mostStretches / 2]?.end ?? this.#end)
+    this.#boundStretches()
     this.#wake()
+  }
+
+  /** It keeps at most so much from now on; what is too much goes at once, the oldest first. */
+  resize(capacity: number): void {
+    this.#capacity = capacity
+    this.#dropBefore(this.#end - capacity)
+    if (this.#room.length > capacity) this.#moveInto(Math.min(capacity, Math.max(this.heldBytes, leastCapacity)), this.#end)
+    this.#boundStretches()
   }
 
   /** The program printed its last. */
@@ -145,17 +154,26 @@ export class OutputRing {
     if (passed > 0) this.#stretches.splice(0, passed)
   }
 
-  /** Where a byte stands depends on the room, so in a larger one each has to find its new place. */
-  #grow(): void {
+  #boundStretches(): void {
+    const most = Math.max(fewestStretches, Math.floor(this.#capacity / bytesForStretch))
+    if (this.#stretches.length > most) this.#dropBefore(this.#stretches[this.#stretches.length - Math.ceil(most / 2)]?.end ?? this.#end)
+  }
+
+  #grow(stored: number): void {
     const needed = Math.min(this.#capacity, this.#end - this.#begin)
-    if (needed <= this.#room.length) return
-    const room = new Uint8Array(Math.min(this.#capacity, Math.max(needed, this.#room.length * 2, leastCapacity)))
+    if (needed > this.#room.length) this.#moveInto(Math.min(this.#capacity, Math.max(needed, this.#room.length * 2, leastCapacity)), stored)
+  }
+
+  /** Where a byte stands depends on the room, so in another one each that is kept, up to the place `stored`, has to find its new place. */
+  #moveInto(size: number, stored: number): void {
     const old = this.#room
-    this.#room = room
-    if (old.length === 0) return
-    const split = this.#begin % old.length
-    this.#write(this.#begin, old.subarray(split))
-    this.#write(this.#begin + old.length - split, old.subarray(0, split))
+    this.#room = new Uint8Array(size)
+    for (let at = this.#begin; at < stored; ) {
+      const start = at % old.length
+      const piece = old.subarray(start, Math.min(old.length, start + stored - at))
+      this.#write(at, piece)
+      at += piece.length
+    }
   }
 
   #store(kept: Uint8Array): void {

@@ -20,12 +20,13 @@ const listening = '0A'
 export interface ListeningCell {
   readonly files: FilesHost
   readonly warden: Pick<Warden, 'connect'>
+  readonly signal: AbortSignal | undefined
 }
 
 /** Whether something listens on a port of the cell's loopback: read from the cell's own tables, so that no server is disturbed. */
-export async function isListening({ files, warden }: ListeningCell, port: number): Promise<boolean> {
+export async function isListening({ files, warden, signal }: ListeningCell, port: number): Promise<boolean> {
   try {
-    for (const table of tables) if (hasListener(await readTable(files, table), port)) return true
+    for (const table of tables) if (hasListener(await readTable(files, table, signal), port)) return true
     return false
   } catch (error) {
     // A cell whose programs may not read this is asked by connecting.
@@ -44,8 +45,8 @@ function hasListener(table: string, port: number): boolean {
   })
 }
 
-function readTable(host: FilesHost, path: string): Promise<string> {
-  const order = { host, call: { name: 'ports.waitFor', path }, user: host.defaultUser, signal: undefined }
+function readTable(host: FilesHost, path: string, signal: AbortSignal | undefined): Promise<string> {
+  const order = { host, call: { name: 'ports.waitFor', path }, user: host.defaultUser, signal }
   return FileOperation.run(order, async ({ client }) => {
     const { bytes } = await client.read(new TextEncoder().encode(path), { offset: 0, length: mostBytes })
     const decoder = new TextDecoder()

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WardenConnection } from '../channel/index.js'
+import { unlessAborted } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Forward, LoopbackListener, LoopbackOrder } from '../contract/ports.js'
 import { durationInUnits } from '../contract/quantities.js'
@@ -12,7 +13,7 @@ export interface PortsOrder {
   /** To a port of the cell's loopback. */
   connect(port: number): Promise<WardenConnection>
   /** Whether something listens on it in the cell. */
-  listens(port: number): Promise<boolean>
+  listens(port: number, signal: AbortSignal | undefined): Promise<boolean>
   /** Rejects when the sandbox is over, or paused. */
   checkOpen(): Promise<void>
   onTraffic(): void
@@ -40,7 +41,7 @@ export class SandboxPorts {
       throw new SandboxError('busy', `sandbox ${this.#order.id} has ${mostForwards} forwards; no more are allowed at once`)
     const forward = new PortForward({
       target,
-      connect: (to) => this.#connect(to),
+      connect: (to, signal) => this.#connect(to, signal),
       onTraffic: () => this.#order.onTraffic(),
       onClosed: () => this.#forwards.delete(forward),
     })
@@ -63,7 +64,7 @@ export class SandboxPorts {
     for (let waitMs = 10; ; waitMs = Math.min(waitMs * 1.5, 250)) {
       await this.#order.checkOpen()
       signal?.throwIfAborted()
-      if (await this.#order.listens(port)) return
+      if (await unlessAborted(this.#order.listens(port, signal), signal)) return
       const restMs = deadline - performance.now()
       if (restMs <= 0)
         throw new SandboxError('not-found', `port: nothing listens on ${port} in sandbox ${this.#order.id} after ${durationInUnits(timeoutMs, Math.round)}`)
@@ -78,8 +79,17 @@ export class SandboxPorts {
     await Promise.all([...this.#forwards].map((forward) => forward.close()))
   }
 
-  async #connect(port: number): Promise<WardenConnection> {
+  async #connect(port: number, signal: AbortSignal): Promise<WardenConnection> {
     if (this.#connections >= mostAtOnce) throw new SandboxError('busy', `sandbox ${this.#order.id} has ${mostAtOnce} connections; no more are allowed at once`)
+    const connecting = this.#connectCounted(port)
+    return unlessAborted(connecting, signal).catch((error: unknown) => {
+      // One that comes too late is nobody's.
+      void connecting.then((connection) => connection.destroy()).catch(() => undefined)
+      throw error
+    })
+  }
+
+  async #connectCounted(port: number): Promise<WardenConnection> {
     this.#connections += 1
     try {
       await this.#order.checkOpen()

@@ -17,6 +17,8 @@ export interface ProcessTableOptions {
   /** Every process of the cell, looked at now. */
   readonly rows: () => Promise<readonly ProcessRow[]>
   readonly activity: () => KeptActivity
+  /** What is kept of the output of all that run, together. */
+  readonly mostRingBytes: () => number
 }
 
 /** The programs that a sandbox keeps, and the latest of them that have ended. */
@@ -70,6 +72,7 @@ export class ProcessTable {
   #keep(program: RunningProgram, plan: RunPlan): KeptProcess {
     const kept = new KeptProcess({ program, plan, activity: this.#options.activity() })
     this.#living.add(kept)
+    this.#shareOut()
     kept.ended.then(
       () => this.#retire(kept),
       () => this.#release(kept),
@@ -79,7 +82,14 @@ export class ProcessTable {
 
   #release(kept: KeptProcess): void {
     this.#living.delete(kept)
+    this.#shareOut()
     if (kept.tag !== undefined) this.#tags.delete(kept.tag)
+  }
+
+  /** In equal parts: one that prints much takes nothing away from those that print little. */
+  #shareOut(): void {
+    const share = Math.floor(this.#options.mostRingBytes() / Math.max(1, this.#living.size))
+    for (const kept of this.#living) kept.holdAtMost(share)
   }
 
   #retire(kept: KeptProcess): void {

@@ -3,10 +3,10 @@ import { SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
 import type { StoredSnapshot } from '../contract/snapshot-store.js'
 import type { LayerAccess } from './snapshots-access.js'
-import { type KeptLayer, layerOf } from './snapshots-layers.js'
+import { isOwn, type KeptLayer, layerOf, pathBelow } from './snapshots-layers.js'
 import { inPieces } from './snapshots-pieces.js'
 import { readTar, type TarEntry } from './snapshots-tar-reader.js'
-import { encodeTarHeader, endOfTar, tarPadding } from './snapshots-tar-writer.js'
+import { encodeTarHeader, endOfTar, type TarHeader, tarPadding } from './snapshots-tar-writer.js'
 
 /** Before anything is opened: what will not fit is told by the limit that it is too large for. */
 export function checkRoom({ info, needs }: StoredSnapshot, { diskBytes, inodes, fileSizeBytes }: Limits): void {
@@ -42,23 +42,59 @@ async function restoreEntries(snapshot: StoredSnapshot, layers: readonly KeptLay
     const { path } = first.header
     const layer = layerOf(path, layers)
     if (!layer) throw new SandboxError('invalid', `from: ${snapshot.info.id} has /${path}, where this sandbox has no folder of its own`)
-    await access.unpack(layer.path, inPieces(archiveOf(layer, entries))).catch((error: unknown) => {
+    const headers = (header: TarHeader): TarHeader[] => landing(header, layer, snapshot)
+    const isHere = (header: TarHeader): boolean => layerOf(header.path, layers) === layer
+    await access.unpack(layer, inPieces(archiveOf(entries, { isHere, headers }))).catch((error: unknown) => {
       throw roomError(error, snapshot)
     })
   }
 }
 
+interface Landing {
+  /** Whether an entry is of the layer that is unpacked. */
+  readonly isHere: (header: TarHeader) => boolean
+  readonly headers: (header: TarHeader) => readonly TarHeader[]
+}
+
 /** The entries that belong to one layer, under their names below it. */
-async function* archiveOf(layer: KeptLayer, entries: Ahead): AsyncGenerator<Uint8Array, void, undefined> {
-  const below = (path: string): string => path.slice(layer.prefix.length + 1)
-  for (let entry = await entries.peek(); entry?.header.path.startsWith(`${layer.prefix}/`) === true; entry = await entries.peek()) {
-    const { header } = entry
-    yield encodeTarHeader({ ...header, path: below(header.path), target: header.type === 'same' ? below(header.target) : header.target })
-    yield* entries.contentOf(entry)
-    yield tarPadding(header.size)
+async function* archiveOf(entries: Ahead, { isHere, headers }: Landing): AsyncGenerator<Uint8Array, void, undefined> {
+  for (let entry = await entries.peek(); entry !== undefined && isHere(entry.header); entry = await entries.peek()) {
+    const landed = headers(entry.header)
+    for (const header of landed) yield encodeTarHeader(header)
+    if (landed.length > 0) {
+      yield* entries.contentOf(entry)
+      yield tarPadding(entry.header.size)
+    }
     entries.take()
   }
   yield endOfTar
+}
+
+const removalMark = '.wh.'
+
+/** As the worker is to put it there: the headers before its content. Throws SandboxError('invalid') for what would land in a mount. */
+function landing({ mark, isLiteral: _, ...header }: TarHeader, layer: KeptLayer, { info }: StoredSnapshot): TarHeader[] {
+  const path = pathBelow(header.path, layer)
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  if (!isOwn(path, layer)) {
+    // A folder on the way to a mount is there anyway.
+    if (header.type === 'folder' && mark === undefined && layer.mounts.some((mount) => mount.startsWith(`${path}/`))) return []
+    throw new SandboxError('invalid', `from: ${info.id} has /${header.path}, where this sandbox has a mount`)
+  }
+  const removal: TarHeader = {
+    path: `${path.slice(0, path.length - name.length)}${removalMark}${name}`,
+    type: 'file',
+    mode: 0,
+    uid: 0,
+    gid: 0,
+    size: 0,
+    mtime: '0',
+    target: '',
+  }
+  if (mark === 'removed') return [removal]
+  const target = header.type === 'same' ? pathBelow(header.target, layer) : header.target
+  const landed = { ...header, path, target, isLiteral: name.startsWith(removalMark) }
+  return mark === 'hides' ? [removal, landed] : [landed]
 }
 
 /** Sums are of whole pages, but folders and the file system's own needs come to them. */

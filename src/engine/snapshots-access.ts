@@ -1,7 +1,7 @@
 /** How snapshots reach into a cell: what the file worker does for them, and nothing of how. */
 import type { SandboxInfo } from '../contract/platform.js'
 import type { PlannedSandbox } from '../policy/apply.js'
-import type { LayeredCell } from './snapshots-layers.js'
+import type { KeptLayer, LayeredCell } from './snapshots-layers.js'
 
 /** Text that is bytes has one character for each (Latin-1). */
 export interface ListedEntry {
@@ -19,15 +19,17 @@ export interface ListedEntry {
   readonly file: string
   /** Differs whenever the content or the rest of it was touched. */
   readonly stamp: string
+  /** In an overlay: something beneath was removed here, or nothing beneath is seen in this folder. */
+  readonly mark?: 'removed' | 'opaque'
 }
 
 export interface LayerAccess {
-  /** Everything beneath; links are not followed. */
-  list(folder: string, options: { readonly hashes: boolean }): AsyncIterable<ListedEntry>
-  /** A tar archive, sorted. */
-  pack(folder: string): AsyncIterable<Uint8Array>
-  /** With owners. */
-  unpack(folder: string, archive: AsyncIterable<Uint8Array>): Promise<void>
+  /** Everything that was written there; links are not followed. */
+  list(layer: KeptLayer, options: { readonly hashes: boolean }): AsyncIterable<ListedEntry>
+  /** The same as a tar archive, sorted; of an overlay with `.wh.NAME` for what was removed, and `.wh..wh..opq` in folders that hide what lies beneath. */
+  pack(layer: KeptLayer): AsyncIterable<Uint8Array>
+  /** With owners; `.wh.NAME` removes. Into what programs see. */
+  unpack(layer: KeptLayer, archive: AsyncIterable<Uint8Array>): Promise<void>
 }
 
 /** A sandbox as snapshots see it. */
@@ -38,4 +40,9 @@ export interface LayeredSandbox {
   readonly cell: LayeredCell
   /** Reaches every file that the sandbox's programs can make. Aborting ends what is under way. */
   access(signal: AbortSignal | undefined): LayerAccess
+  /**
+   * While nothing else of it moves, neither programs nor other operations on files, where that can be had; nothing of `access` is to be used afterwards. Throws
+   * SandboxError('conflict') when it is paused.
+   */
+  whileStill<T>(signal: AbortSignal | undefined, act: (access: LayerAccess) => Promise<T>): Promise<T>
 }

@@ -3,7 +3,7 @@ import { SandboxError } from '../contract/errors.js'
 import type { ManifestEntry } from '../contract/snapshot-store.js'
 import { type Difference, exportedPaths, topmostRemovals } from '../policy/diff.js'
 import type { LayerAccess } from './snapshots-access.js'
-import { isOwn, type KeptLayer } from './snapshots-layers.js'
+import { isOwn, type KeptLayer, layerOf, pathInSnapshot } from './snapshots-layers.js'
 import { inPieces } from './snapshots-pieces.js'
 import { readTar } from './snapshots-tar-reader.js'
 import { encodeTarHeader, endOfTar, tarPadding } from './snapshots-tar-writer.js'
@@ -12,13 +12,22 @@ const removalMark = '.wh.'
 
 export interface Exporting {
   readonly differences: readonly Difference[]
+  /** All that was written. */
   readonly now: readonly ManifestEntry[]
   readonly layers: readonly KeptLayer[]
 }
 
-/** Throws SandboxError('conflict') for a file whose own name means that something was removed. */
+/** Throws SandboxError('conflict') for a file whose own name means that something was removed, and for what only lies beneath. */
 export function exportChanges(exporting: Exporting, access: LayerAccess): AsyncGenerator<Uint8Array, void, undefined> {
   const paths = exportedPaths(exporting.differences, exporting.now)
+  const written = new Set(exporting.now.flatMap(({ path, type }) => (type === 'removed' ? [] : [path])))
+  const beneath = [...paths].find((path) => !written.has(path))
+  if (beneath !== undefined) {
+    throw new SandboxError(
+      'conflict',
+      `/${Buffer.from(beneath, 'latin1').toString('utf8')} cannot be exported: it is what lies beneath, and nothing was written there`,
+    )
+  }
   const marked = [...paths].find((path) => nameOf(path).startsWith(removalMark))
   if (marked !== undefined) {
     throw new SandboxError(
@@ -32,11 +41,11 @@ export function exportChanges(exporting: Exporting, access: LayerAccess): AsyncG
 async function* archiveOf({ differences, layers }: Exporting, access: LayerAccess, paths: ReadonlySet<string>): AsyncGenerator<Uint8Array, void, undefined> {
   for (const { path } of topmostRemovals(differences)) yield encodeTarHeader(removalOf(path))
   for (const layer of layers) {
-    if (![...paths].some((path) => path.startsWith(`${layer.prefix}/`))) continue
-    for await (const { header, content } of readTar(access.pack(layer.path))) {
-      const path = `${layer.prefix}/${header.path}`
+    if (![...paths].some((path) => layerOf(path, layers) === layer)) continue
+    for await (const { header, content } of readTar(access.pack(layer))) {
+      const path = pathInSnapshot(header.path, layer)
       if (!isOwn(header.path, layer) || !paths.has(path)) continue
-      const target = header.type === 'same' ? `${layer.prefix}/${header.target}` : header.target
+      const target = header.type === 'same' ? pathInSnapshot(header.target, layer) : header.target
       yield encodeTarHeader({ ...header, path, target })
       yield* content
       yield tarPadding(header.size)

@@ -8,10 +8,12 @@ import type { PlannedSandbox } from '../policy/apply.js'
 import { type Difference, diffEntries } from '../policy/diff.js'
 import { parseFork, parseReference, parseSnapshotName, referenceIn, templateRefusal, withTemplateOf } from '../policy/snapshot-options.js'
 import { checkRoom, restoreSnapshot } from './restoring.js'
-import type { LayeredSandbox } from './snapshots-access.js'
-import { exportChanges } from './snapshots-export.js'
+import type { LayerAccess, LayeredSandbox } from './snapshots-access.js'
+import { exportChanges, type Exporting } from './snapshots-export.js'
 import { type KeptLayer, keptLayers, pathInCell } from './snapshots-layers.js'
 import { currentEntries, packLayers } from './snapshots-packing.js'
+import { readSpooled } from './snapshots-spool.js'
+import { beneathOf, viewOf } from './snapshots-view.js'
 
 export interface SnapshotsParts {
   readonly store: SnapshotStore
@@ -60,13 +62,23 @@ export class SnapshotsFacet implements PlatformSnapshots {
   }
 
   async diff(id: string, options: SinceOptions = {}): Promise<readonly Change[]> {
-    const { differences, layers } = await this.#compare(id, options)
+    const { sandbox, layers, before, signal } = await this.#begin(id, options)
+    const { differences } = await sandbox.whileStill(signal, (access) => compare(layers, access, before))
     return differences.map((difference) => changeOf(difference, layers))
   }
 
   async export(id: string, options: SinceOptions = {}): Promise<AsyncIterable<Uint8Array>> {
-    const { access, ...compared } = await this.#compare(id, options)
-    return exportChanges(compared, access)
+    const { sandbox, layers, before, signal } = await this.#begin(id, options)
+    const draft = await this.#parts.store.draft(sandbox.info.spec.template)
+    try {
+      await sandbox.whileStill(signal, async (access) => {
+        for await (const piece of exportChanges(await compare(layers, access, before), access)) await draft.write(piece)
+      })
+      return await readSpooled(draft, signal)
+    } catch (error) {
+      await draft.discard()
+      throw error
+    }
   }
 
   async fork(id: string, count: number, options: ForkOptions = {}): Promise<readonly SandboxInfo[]> {
@@ -128,7 +140,7 @@ export class SnapshotsFacet implements PlatformSnapshots {
     const layers = layersOf(sandbox)
     const draft = await this.#parts.store.draft(sandbox.info.spec.template)
     try {
-      await packLayers(layers, sandbox.access(signal), draft)
+      await sandbox.whileStill(signal, (access) => packLayers(layers, access, draft))
       signal?.throwIfAborted()
       return await use(draft)
     } finally {
@@ -136,16 +148,15 @@ export class SnapshotsFacet implements PlatformSnapshots {
     }
   }
 
-  async #compare(id: string, options: SinceOptions) {
+  /** What a comparison needs before the sandbox is looked at. */
+  async #begin(id: string, options: SinceOptions) {
     const { signal, since } = checkCallOptions(options, ['signal', 'since'])
     const reference = since === undefined ? undefined : parseReference(since, 'since')
     signal?.throwIfAborted()
     const sandbox = await this.#parts.find(id)
     const layers = layersOf(sandbox)
     const before = reference === undefined ? [] : await this.#entriesOf(reference, sandbox.info.spec.template)
-    const access = sandbox.access(signal)
-    const now = await currentEntries(layers, access)
-    return { differences: diffEntries(before, now), now, layers, access }
+    return { sandbox, layers, before, signal }
   }
 
   async #entriesOf(reference: string, template: string): Promise<ManifestEntry[]> {
@@ -194,6 +205,12 @@ interface Forking {
   readonly signal: AbortSignal | undefined
 }
 
+async function compare(layers: readonly KeptLayer[], access: LayerAccess, before: readonly ManifestEntry[]): Promise<Exporting> {
+  const now = await currentEntries(layers, access)
+  const beneath = await beneathOf(layers, [...before, ...now])
+  return { differences: diffEntries(viewOf(before, beneath), viewOf(now, beneath)), now, layers }
+}
+
 function layersOf({ cell, info }: LayeredSandbox): KeptLayer[] {
   return keptLayers(cell, info.spec.mounts)
 }
@@ -202,5 +219,5 @@ function changeOf({ type, entry }: Difference, layers: readonly KeptLayer[]): Ch
   const pathBytes = pathInCell(entry, layers)
   const path = new TextDecoder().decode(pathBytes)
   const isText = Buffer.from(path, 'utf8').equals(pathBytes)
-  return { type, path, ...(!isText && { pathBytes }), entry: entry.type, size: entry.size, mode: entry.mode }
+  return { type, path, ...(!isText && { pathBytes }), entry: entry.type as Change['entry'], size: entry.size, mode: entry.mode }
 }

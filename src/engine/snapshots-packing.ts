@@ -1,17 +1,18 @@
 /**
- * Takes a sandbox's files out. The archive that a worker in the cell makes of each folder is read here, entry by entry, and written anew under the names
+ * Takes a sandbox's files out. The archive that a worker in the cell makes of each layer is read here, entry by entry, and written anew under the names
  * that a snapshot has: so what is kept is what arrived, and not what a cell says about it. Nothing is held but the piece that is on its way.
  *
- * Programs may be running. Each folder is listed before and after it is packed; what differs then was written to meanwhile, and of a file that is
- * read while it is written nobody can say what it was.
+ * Programs may be running where nothing can stop them. Each layer is listed before and after it is packed; what differs then was written to meanwhile, and of a
+ * file that is read while it is written nobody can say what it was.
  */
 import { createHash } from 'node:crypto'
 import { SandboxError } from '../contract/errors.js'
 import type { ManifestEntry } from '../contract/snapshot-store.js'
-import type { LayerAccess, ListedEntry } from './snapshots-access.js'
-import { isOwn, type KeptLayer } from './snapshots-layers.js'
+import type { LayerAccess } from './snapshots-access.js'
+import { type Deeds, entriesOf, keptModes, readDeeds, removedEntry } from './snapshots-deeds.js'
+import { isOwn, type KeptLayer, pathInSnapshot } from './snapshots-layers.js'
 import { readTar, type TarEntry } from './snapshots-tar-reader.js'
-import { encodeTarHeader, endOfTar, tarPadding } from './snapshots-tar-writer.js'
+import { encodeTarHeader, endOfTar, type TarHeader, tarPadding } from './snapshots-tar-writer.js'
 
 /** Where the archive goes, and what is in it. */
 export interface PackingSink {
@@ -19,27 +20,54 @@ export interface PackingSink {
   add(entry: ManifestEntry): Promise<void>
 }
 
-/** Permission bits and the sticky bit: what a restored file may have. */
-const keptModes = 0o1777
-
 export async function packLayers(layers: readonly KeptLayer[], access: LayerAccess, sink: PackingSink): Promise<void> {
   for (const layer of layers) {
-    const before = await stampsOf(layer, access)
-    await packLayer(layer, access, sink)
-    refuseChanged(layer, before, await stampsOf(layer, access))
+    const deeds = await readDeeds(layer, access, { hashes: false })
+    await packLayer({ layer, deeds, access }, sink)
+    refuseChanged(layer, stampsOf(deeds), stampsOf(await readDeeds(layer, access, { hashes: false })))
   }
   await sink.write(endOfTar)
 }
 
-async function packLayer(layer: KeptLayer, access: LayerAccess, sink: PackingSink): Promise<void> {
+interface Packing {
+  readonly layer: KeptLayer
+  readonly deeds: Deeds
+  readonly access: LayerAccess
+}
+
+async function packLayer({ layer, deeds, access }: Packing, sink: PackingSink): Promise<void> {
   /** A file that has more names comes again under each, without its content. */
   const seen = new Map<string, ManifestEntry>()
-  for await (const entry of readTar(access.pack(layer.path))) {
-    if (!isOwn(entry.header.path, layer)) continue
-    const known = await copyEntry(entry, { layer, sink, seen })
+  for await (const { header, content } of readTar(access.pack(layer))) {
+    const own = ownHeader(header, layer, deeds)
+    if (!own) continue
+    const known = await copyEntry({ header: own, content }, { layer, sink, seen })
     if (known.type === 'file') seen.set(known.path, known)
     await sink.add(known)
   }
+  for (const { path } of deeds.missing) {
+    await sink.write(encodeTarHeader(removalHeader(path)))
+    await sink.add(removedEntry(path))
+  }
+}
+
+const removalMark = '.wh.'
+const opaqueMark = '.wh..wh..opq'
+
+/** As it is to be kept, still by its path below the layer; undefined for what is not the sandbox's doing. */
+function ownHeader({ mark: _, isLiteral, ...header }: TarHeader, layer: KeptLayer, { nothing, hides }: Deeds): TarHeader | undefined {
+  const slash = header.path.lastIndexOf('/') + 1
+  const name = header.path.slice(slash)
+  const isMark = layer.over !== undefined && header.type === 'file' && !isLiteral && name.startsWith(removalMark)
+  if (isMark && name === opaqueMark) return undefined
+  const path = isMark ? `${header.path.slice(0, slash)}${name.slice(removalMark.length)}` : header.path
+  if (!isOwn(path, layer) || nothing.has(path)) return undefined
+  if (isMark) return removalHeader(path)
+  return hides.has(path) && header.type === 'folder' ? { ...header, mark: 'hides' } : header
+}
+
+function removalHeader(path: string): TarHeader {
+  return { path, type: 'file', mode: 0, uid: 0, gid: 0, size: 0, mtime: '0', target: '', mark: 'removed' }
 }
 
 interface Copying {
@@ -49,7 +77,7 @@ interface Copying {
 }
 
 async function copyEntry({ header, content }: TarEntry, { layer, sink, seen }: Copying): Promise<ManifestEntry> {
-  const below = (path: string): string => `${layer.prefix}/${path}`
+  const below = (path: string): string => pathInSnapshot(path, layer)
   const path = below(header.path)
   const mode = header.mode & keptModes
   const target = header.type === 'same' ? below(header.target) : header.target
@@ -61,51 +89,32 @@ async function copyEntry({ header, content }: TarEntry, { layer, sink, seen }: C
   }
   await sink.write(tarPadding(header.size))
   const { uid, gid, size, type } = header
+  if (header.mark === 'removed') return removedEntry(path)
   if (type === 'same') {
     const first = seen.get(target)
     if (!first) throw new SandboxError('broken', 'the archive has another name of a file that it does not have')
     return { ...first, path, sameAs: target }
   }
-  const common = { path, type, mode, uid, gid, size, hash: '', target: '', sameAs: '' }
+  const common = { path, type, mode, uid, gid, size, hash: '', target: '', sameAs: '', ...(header.mark === 'hides' && { hides: true as const }) }
   if (type === 'file') return { ...common, hash: hash.digest('hex') }
   return type === 'link' ? { ...common, size: target.length, target } : common
 }
 
-async function stampsOf(layer: KeptLayer, access: LayerAccess): Promise<Map<string, string>> {
-  const stamps = new Map<string, string>()
-  for await (const { path, type, stamp } of access.list(layer.path, { hashes: false })) if (isOwn(path, layer) && type !== 'socket') stamps.set(path, stamp)
-  return stamps
+function stampsOf({ listed }: Deeds): Map<string, string> {
+  return new Map(listed.flatMap(({ path, type, stamp, mark }) => (type === 'socket' ? [] : [[path, `${stamp} ${mark}`]])))
 }
 
 function refuseChanged({ path }: KeptLayer, before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): void {
   const came = [...after].find(([name, stamp]) => before.get(name) !== stamp)
   const changed = came?.[0] ?? [...before.keys()].find((name) => !after.has(name))
   if (changed === undefined) return
-  const shown = `${path}/${Buffer.from(changed, 'latin1').toString('utf8')}`
+  const shown = `${path === '/' ? '' : path}/${Buffer.from(changed, 'latin1').toString('utf8')}`
   throw new SandboxError('conflict', `${shown} was written to while it was read; take a snapshot when nothing writes`)
 }
 
-/** What is there now, in the form that a snapshot has it. Sockets are nothing that could be kept. */
+/** What was written, in the form that a snapshot has it. */
 export async function currentEntries(layers: readonly KeptLayer[], access: LayerAccess): Promise<ManifestEntry[]> {
   const entries: ManifestEntry[] = []
-  for (const layer of layers) {
-    const listed: ListedEntry[] = []
-    for await (const entry of access.list(layer.path, { hashes: true })) if (isOwn(entry.path, layer)) listed.push(entry)
-    entries.push(...manifestOf(listed, layer))
-  }
+  for (const layer of layers) entries.push(...entriesOf(await readDeeds(layer, access, { hashes: true }), layer))
   return entries
-}
-
-function manifestOf(listed: readonly ListedEntry[], { prefix }: KeptLayer): ManifestEntry[] {
-  const first = new Map<string, string>()
-  return listed.flatMap(({ path: below, type, mode, uid, gid, size, hash, target, file }): ManifestEntry[] => {
-    if (type === 'socket' || type === 'device') return []
-    const path = `${prefix}/${below}`
-    const common = { path, type, mode: mode & keptModes, uid, gid, size: 0, hash: '', target: '', sameAs: '' }
-    if (type === 'link') return [{ ...common, size: target.length, target }]
-    if (type !== 'file') return [common]
-    const sameAs = first.get(file) ?? ''
-    if (sameAs === '') first.set(file, path)
-    return [{ ...common, size, hash, sameAs }]
-  })
 }

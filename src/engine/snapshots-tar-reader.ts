@@ -76,7 +76,16 @@ function headerOf(raw: RawHeader, records: ReadonlyMap<string, string>): TarHead
   const size = whole(records.get('size')) ?? raw.size
   if (type !== 'file' && size !== 0) throw notTar('content where none can be')
   const owner = { uid: whole(records.get('uid')) ?? raw.uid, gid: whole(records.get('gid')) ?? raw.gid }
-  return { path, type, mode: raw.mode, ...owner, size, mtime, target: type === 'same' ? cleanPath(target) : target }
+  const header = { path, type, mode: raw.mode, ...owner, size, mtime, target: type === 'same' ? cleanPath(target) : target }
+  return { ...header, ...markIn(records, header), ...(records.get('GLOVEBOX.literal') === '1' && { isLiteral: true }) }
+}
+
+function markIn(records: ReadonlyMap<string, string>, { type, size }: Pick<TarHeader, 'type' | 'size'>): Pick<TarHeader, 'mark'> {
+  const mark = records.get('GLOVEBOX.mark')
+  if (mark === undefined) return {}
+  if (mark === 'removed' && type === 'file' && size === 0) return { mark }
+  if (mark === 'hides' && type === 'folder') return { mark }
+  throw notTar('a mark that means nothing')
 }
 
 /** Without `./` in front and a slash behind; the folder itself is empty. Throws for a way out of it. */

@@ -20,6 +20,10 @@ export interface TarHeader {
   readonly mtime: string
   /** Of a link; of `same`, the path of the file that it is another name of. */
   readonly target: string
+  /** Of a file without content: what was there is removed. Of a folder: what lies beneath it is not to be seen. */
+  readonly mark?: 'removed' | 'hides'
+  /** Its name begins with `.wh.` and means nothing by that. */
+  readonly isLiteral?: boolean
 }
 
 const typeFlags: Readonly<Record<TarType, string>> = { file: '0', same: '1', link: '2', folder: '5', fifo: '6' }
@@ -43,13 +47,15 @@ export function tarPadding(size: number): Uint8Array {
 export const endOfTar: Uint8Array = new Uint8Array(2 * blockBytes)
 
 /** What the fields of a header have no room for. */
-function paxRecords({ path, target, size, mtime, uid, gid }: TarHeader): string {
+function paxRecords({ path, target, size, mtime, uid, gid, mark, isLiteral }: TarHeader): string {
   const values = [
     ...(path.length > mostName ? [['path', path]] : []),
     ...(target.length > mostName ? [['linkpath', target]] : []),
     ...(size > mostSize ? [['size', String(size)]] : []),
     ...(uid > mostId ? [['uid', String(uid)]] : []),
     ...(gid > mostId ? [['gid', String(gid)]] : []),
+    ...(mark === undefined ? [] : [['GLOVEBOX.mark', mark]]),
+    ...(isLiteral === true ? [['GLOVEBOX.literal', '1']] : []),
     ...(/^\d{1,11}$/.test(mtime) && Number(mtime) <= mostSize ? [] : [['mtime', mtime]]),
   ] as [string, string][]
   if (values.length === 0) return ''

@@ -1,6 +1,6 @@
 /** The options of programs by the names that users know them by. */
 import { callOptionsRefusal, unknownOptionRefusal } from '../contract/call-options.js'
-import { SandboxError } from '../contract/errors.js'
+import { reworded, SandboxError } from '../contract/errors.js'
 import { onOutputLimit as waysAtLimit } from '../contract/run.js'
 import type { RunOptions } from './sandbox.js'
 
@@ -16,7 +16,7 @@ export async function withOwnNames<Result>(act: () => Promise<Result>, names: Re
   } catch (error) {
     const [name, own] = Object.entries(names).find(([name]) => error instanceof SandboxError && error.message.includes(`${name}: `)) ?? []
     if (!(error instanceof SandboxError) || name === undefined) throw error
-    throw new SandboxError(error.code, error.message.replaceAll(`${name}: `, `${own ?? name}: `), { cause: error })
+    throw reworded(error, error.message.replaceAll(`${name}: `, `${own ?? name}: `))
   }
 }
 

@@ -1,4 +1,4 @@
-import { checkCallOptions } from '../contract/call-options.js'
+import { checkCallOptions, unlessAborted } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
 import type { CallOptions, PlatformProcess } from '../contract/platform.js'
 import type { Command, Ending, SignalName, TerminalSize } from '../contract/run.js'
@@ -139,16 +139,5 @@ export class Process implements AsyncDisposable {
 /** Rejects with the reason of the signal when that aborts first. */
 export async function endOf(program: PlatformProcess, options: CallOptions): Promise<Ending> {
   const { signal } = checkCallOptions(options)
-  if (!signal) return program.ended
-  signal.throwIfAborted()
-  let stop = (): void => undefined
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-  })
-  try {
-    return await Promise.race([program.ended, aborted])
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
+  return unlessAborted(program.ended, signal)
 }

@@ -3,7 +3,7 @@ import { SandboxError } from '../contract/errors.js'
 import { changeLimits } from './cgroup-change.js'
 import { findFreezer, type Freezer, thawDead } from './cgroup-freezer.js'
 import { type CgroupTree, Group } from './cgroup-files.js'
-import { doorOf, handedDown, type Hierarchy, type Levels, levelsOf, runControllers, settingsOf } from './cgroup-levels.js'
+import { doorOf, handedDown, type Hierarchy, type Levels, levelsOf, onlyFreezes, runControllers, settingsOf } from './cgroup-levels.js'
 import {
   type CgroupHits,
   type CgroupLimits,
@@ -33,7 +33,7 @@ export interface CellCgroup {
   /** Once the first process of the cell runs, before any guest does. */
   settle(): void
   beginRun(limits: CgroupRunLimits): CgroupRun
-  /** The folders that a guest is in, given the name of its run. */
+  /** The folders that a guest is in, given the name of its run; of any guest, beneath one of these in each hierarchy. */
   places(run: string | undefined): readonly string[]
   /** What the kernel says the guests' limits are. */
   stated(): StatedLimits
@@ -41,8 +41,11 @@ export interface CellCgroup {
   limit(limits: CgroupLimits): void
   /** What the guests used, all together, so far. */
   usage(): CgroupUsage & CgroupNow & CgroupHits
-  /** Stops every guest, the warden not; resolves when they stand still. Throws SandboxError('unsupported') where no group can be frozen. */
-  freeze(): Promise<void>
+  /**
+   * Stops every guest but those of the runs named, the warden not; resolves when they stand still. Throws SandboxError('unsupported') where no group can be
+   * frozen, or no run left out.
+   */
+  freeze(besides?: readonly string[]): Promise<void>
   thaw(): Promise<void>
   /** Every guest, if they were ever frozen: what is frozen may be unable to end. */
   killFrozen(): void
@@ -136,7 +139,11 @@ class KernelCellCgroup implements CellCgroup {
   }
 
   places(run: string | undefined): readonly string[] {
-    return this.#parts.levels.map((level) => (run !== undefined && hasRuns(level) ? level.guest.below(run) : level.guest).folder)
+    return this.#parts.levels.map((level) => {
+      if (run !== undefined) return (hasRuns(level) ? level.guest.below(run) : level.guest).folder
+      // One that was not to stand still with the others is above them.
+      return (onlyFreezes(level.hierarchy) ? level.cell : level.guest).folder
+    })
   }
 
   stated(): StatedLimits {
@@ -181,10 +188,10 @@ class KernelCellCgroup implements CellCgroup {
     return { ...counted, oomKills: addKnown(own.oomKills, runs.oomKills), processHits: addKnown(own.processHits, runs.processHits) }
   }
 
-  async freeze(): Promise<void> {
+  async freeze(besides: readonly string[] = []): Promise<void> {
     this.#freezer ??= findFreezer(this.#parts.levels)
     if (this.#freezer === undefined) throw new SandboxError('unsupported', 'no cgroup of this cell can be frozen')
-    await this.#freezer.freeze()
+    await this.#freezer.freeze(besides)
   }
 
   async thaw(): Promise<void> {
@@ -196,7 +203,8 @@ class KernelCellCgroup implements CellCgroup {
   }
 
   kill(): void {
-    for (const { guest, warden } of this.#parts.levels) for (const group of [guest, ...(warden ? [warden] : [])]) group.kill()
+    for (const { hierarchy, cell, guest, warden } of this.#parts.levels)
+      for (const group of [onlyFreezes(hierarchy) ? cell : guest, ...(warden ? [warden] : [])]) group.kill()
     // What was killed ends once it is let go; `remove` waits for it.
     void this.#freezer?.release()
   }

@@ -12,7 +12,7 @@ import {
   rmdirSync,
   writeSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../contract/errors.js'
 import { killProcess } from './processes.js'
@@ -115,12 +115,17 @@ export class Group {
     return new Group(join(this.folder, name), this.#tree)
   }
 
+  get name(): string {
+    return basename(this.folder)
+  }
+
+  children(): Group[] {
+    return this.#tree.list(this.folder).map((name) => this.below(name))
+  }
+
   /** Every group beneath, the deepest first. */
   descendants(): Group[] {
-    return this.#tree.list(this.folder).flatMap((name) => {
-      const group = this.below(name)
-      return [...group.descendants(), group]
-    })
+    return this.children().flatMap((group) => [...group.descendants(), group])
   }
 
   make(): void {

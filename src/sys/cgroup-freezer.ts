@@ -11,11 +11,14 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../contract/errors.js'
 import type { Group } from './cgroup-files.js'
-import type { Levels } from './cgroup-levels.js'
+import { type Levels, onlyFreezes, runControllers } from './cgroup-levels.js'
 
 export interface Freezer {
-  /** Resolves when the kernel says that all of it stands still. Throws SandboxError('busy') when that does not come about; then it goes on. */
-  freeze(): Promise<void>
+  /**
+   * Resolves when the kernel says that all of it stands still, but for the runs of these names, of which none may fork. Throws SandboxError('busy') when that does
+   * not come about; then it goes on. 'unsupported' where the runs cannot be told apart.
+   */
+  freeze(besides: readonly string[]): Promise<void>
   thaw(): Promise<void>
   /** All that may be frozen, none of which runs again. */
   kill(): void
@@ -29,85 +32,123 @@ const thawed = 'THAWED'
 /** Undefined where none of a cell's groups can be frozen. */
 export function findFreezer(levels: readonly Levels[]): Freezer | undefined {
   const legacy = levels.find(({ hierarchy }) => hierarchy.controllers.includes('freezer'))
-  if (legacy) return new LegacyFreezer(legacy.guest)
+  if (legacy) return new LegacyFreezer(legacy, levels)
   const unified = levels.find(({ hierarchy, guest }) => hierarchy.version === 2 && guest.has('cgroup.freeze'))
   return unified && new UnifiedFreezer(unified.guest)
 }
 
 class UnifiedFreezer implements Freezer {
-  readonly #group: Group
+  readonly #guest: Group
+  #frozen: readonly Group[] = []
 
-  constructor(group: Group) {
-    this.#group = group
+  constructor(guest: Group) {
+    this.#guest = guest
   }
 
-  async freeze(): Promise<void> {
-    this.#group.write('cgroup.freeze', '1')
+  /** No guest is in any other group than that of its run, or gets into one. */
+  async freeze(besides: readonly string[]): Promise<void> {
+    this.#frozen = besides.length === 0 ? [this.#guest] : this.#guest.children().filter(({ name }) => !besides.includes(name))
+    this.#state('1')
     await until(
-      () => this.#group.keyed('cgroup.events', 'frozen') === 1,
+      () => this.#isAll(1),
       () => this.release(),
     )
   }
 
   async thaw(): Promise<void> {
-    this.#group.write('cgroup.freeze', '0')
+    this.#state('0')
     await until(
-      () => this.#group.keyed('cgroup.events', 'frozen') === 0,
+      () => this.#isAll(0),
       () => Promise.resolve(),
     )
   }
 
   kill(): void {
-    this.#group.kill()
+    this.#guest.kill()
   }
 
   release(): Promise<void> {
-    if (this.#group.read('cgroup.freeze') === '1') this.#group.write('cgroup.freeze', '0')
+    this.#state('0')
     return Promise.resolve()
+  }
+
+  #state(state: '0' | '1'): void {
+    for (const group of this.#frozen) if (group.has('cgroup.freeze')) writeIfThere(group, 'cgroup.freeze', state)
+  }
+
+  /** What is gone moves no more, and is not held either. */
+  #isAll(state: 0 | 1): boolean {
+    return this.#frozen.every((group) => (group.keyed('cgroup.events', 'frozen') ?? state) === state)
   }
 }
 
 class LegacyFreezer implements Freezer {
-  readonly #group: Group
+  readonly #own: Levels
+  readonly #levels: readonly Levels[]
+  #frozen: Group | undefined
   #standby: Standby | undefined
 
-  constructor(group: Group) {
-    this.#group = group
+  constructor(own: Levels, levels: readonly Levels[]) {
+    this.#own = own
+    this.#levels = levels
   }
 
-  async freeze(): Promise<void> {
+  async freeze(besides: readonly string[]): Promise<void> {
+    for (const name of besides) this.#setAside(name)
+    const group = besides.length === 0 ? this.#own.cell : this.#own.guest
+    this.#frozen = group
     // There before anything is frozen: from then on nothing stays so without an owner.
-    this.#standby ??= await standBy(join(this.#group.folder, 'freezer.state'))
-    this.#group.write('freezer.state', 'FROZEN')
+    this.#standby ??= await standBy(join(group.folder, 'freezer.state'))
+    group.write('freezer.state', 'FROZEN')
     await until(
-      () => this.#group.read('freezer.state') === 'FROZEN',
+      () => group.read('freezer.state') === 'FROZEN',
       () => this.release(),
     )
   }
 
   async thaw(): Promise<void> {
+    const group = this.#frozen
     // First, so that it cannot thaw what is frozen again after this.
     await this.#dismiss()
-    this.#group.write('freezer.state', thawed)
+    group?.write('freezer.state', thawed)
     await until(
-      () => this.#group.read('freezer.state') === thawed,
+      () => group === undefined || group.read('freezer.state') === thawed,
       () => Promise.resolve(),
     )
   }
 
   kill(): void {
-    thawDead(this.#group)
+    thawDead(this.#own.cell)
   }
 
   async release(): Promise<void> {
-    if (this.#group.has('freezer.state') && this.#group.read('freezer.state') !== thawed) this.#group.write('freezer.state', thawed)
+    const group = this.#frozen
+    if (group?.has('freezer.state') && group.read('freezer.state') !== thawed) group.write('freezer.state', thawed)
     await this.#dismiss()
+  }
+
+  /** It stays above the guests for good: the next time that all are to stand still, what is there does too. */
+  #setAside(name: string): void {
+    const { hierarchy, cell } = this.#own
+    const counted = this.#levels.find((level) => runControllers(level.hierarchy).length > 0)
+    if (!onlyFreezes(hierarchy) || counted === undefined) throw new SandboxError('unsupported', 'this cell has no cgroups that tell one run from another')
+    const members = counted.guest.below(name).read('tasks') ?? ''
+    for (const thread of members.split('\n')) if (Number(thread) > 0) writeIfThere(cell, 'tasks', thread)
   }
 
   async #dismiss(): Promise<void> {
     const standby = this.#standby
     this.#standby = undefined
     await standby?.dismiss()
+  }
+}
+
+/** Quiet about a group or a process that is gone. */
+function writeIfThere(group: Group, control: string, value: string): void {
+  try {
+    group.write(control, value)
+  } catch (error) {
+    if (!['ENOENT', 'ENODEV', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
   }
 }
 
@@ -162,9 +203,9 @@ async function standBy(stateFile: string): Promise<Standby> {
   }
 }
 
-/** Everything in a group of version 1, so that it can end. It does not run before: SIGKILL waits for it. */
+/** Everything in a group of version 1 and beneath, so that it can end. It does not run before: SIGKILL waits for it. */
 export function thawDead(group: Group): void {
   if (!group.has('freezer.state')) return
   group.kill()
-  group.write('freezer.state', thawed)
+  for (const each of [...group.descendants(), group]) each.write('freezer.state', thawed)
 }

@@ -22,10 +22,18 @@ const shared: readonly Controller[] = ['memory', 'pids']
 /** What counts a run, or holds it to limits of its own. */
 const perRun: readonly Controller[] = ['memory', 'cpuacct', 'pids']
 
-/** Where a hierarchy of version 1 only counts or shares out the processor or disks, the cell's group is the guests' and the warden stays outside. */
+/**
+ * Where a hierarchy of version 1 only counts or shares out the processor or disks, the cell's group is the guests' and the warden stays outside. One that only
+ * freezes has room above the guests, for whoever is not to stand still with them.
+ */
 export function levelsOf(hierarchy: Hierarchy, cell: Group): Levels {
   const isFlat = hierarchy.version === 1 && !hierarchy.controllers.some((name) => shared.includes(name))
-  return isFlat ? { hierarchy, cell, warden: undefined, guest: cell } : { hierarchy, cell, warden: cell.below('warden'), guest: cell.below('guest') }
+  if (!isFlat) return { hierarchy, cell, warden: cell.below('warden'), guest: cell.below('guest') }
+  return { hierarchy, cell, warden: undefined, guest: onlyFreezes(hierarchy) ? cell.below('guest') : cell }
+}
+
+export function onlyFreezes({ controllers }: Hierarchy): boolean {
+  return controllers.every((name) => name === 'freezer')
 }
 
 /** The controllers for which each run has a group of its own below `guest`. */

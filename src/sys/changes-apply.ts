@@ -4,14 +4,18 @@
  *
  *   open up folders that are to be changed · remove, deepest first · make folders · move files and links into place · set modes of folders, deepest first
  *
+ * New content is on the disk before anything is touched, and the names that lead to it before the changes are forgotten: so this holds for a loss of power too.
  * Whatever stops it in between, what was done is as it is to be and the rest as it was, so that doing it again goes on from there. Nothing is ever reached by a
  * path of several parts: a folder that was swapped for a link is not entered.
  */
 import { randomUUID } from 'node:crypto'
-import { fchmodSync, fchownSync, writeSync } from 'node:fs'
+import { closeSync, fchmodSync, fchownSync, writeSync } from 'node:fs'
 import type { PendingChange } from '../contract/changes.js'
 import { SandboxError } from '../contract/errors.js'
+import { pathBytes } from '../contract/path-text.js'
+import { parentOf } from './changes-compare.js'
 import type { Task } from './changes-plan.js'
+import { syncAll } from './durable.js'
 import type { FolderWalk, Step } from './folder-walk.js'
 import { localError } from './host-folder-error.js'
 import type { HostFolder } from './host-folder-handle.js'
@@ -54,6 +58,7 @@ export async function applyTasks(application: Application): Promise<string[]> {
         await act.run()
         if (act.isStep) done.add(act.path)
       }
+      await walk.root.sync()
     } finally {
       // What stays is found by the next one.
       await removeHeld({ folder: walk.root.descriptor, name }, staging.descriptor)
@@ -75,30 +80,48 @@ function stopped(error: unknown, { application, at, done }: { application: Appli
   return new SandboxError(code, words, { hint: `glovebox apply ${id}`, cause: error })
 }
 
+/** So many are held open to be written out together. */
+const filesAtOnce = 128
+
 /** Files and links as they are to be, named by their place among the tasks. */
 async function stageAll(application: Application, staging: HostFolder): Promise<void> {
   const { tasks, walk } = application
   const top = await walk.root.status()
-  for (const [index, { change, status }] of tasks.entries()) {
-    const { after } = change
-    const name = Buffer.from(`${index}`)
-    if (after.type === 'link') await staging.createLink(name, Buffer.from(after.target))
-    if (after.type !== 'file') continue
-    const handle = await staging.createFile(name, 0o600)
-    try {
-      for (const bytes of application.content(after.hash)) writeAllSync(handle.fd, bytes)
+  const open: number[] = []
+  try {
+    for (const [index, task] of tasks.entries()) {
+      const { after } = task.change
+      const name = Buffer.from(`${index}`)
+      if (after.type === 'link') await staging.createLink(name, Buffer.from(pathBytes(after.target)))
+      if (after.type !== 'file') continue
+      const file = staging.createFileSync(name, 0o600)
+      open.push(file)
+      for (const bytes of application.content(after.hash)) writeAllSync(file, bytes)
       // A file that stays keeps its owner, a new one is the owner's of the folder.
-      const { uid, gid } = status?.isFile() === true ? status : top
-      if (process.getuid?.() === 0) fchownSync(handle.fd, uid, gid)
-      fchmodSync(handle.fd, after.mode)
-    } finally {
-      await handle.close()
+      const { uid, gid } = task.status?.isFile() === true ? task.status : top
+      if (process.getuid?.() === 0) fchownSync(file, uid, gid)
+      fchmodSync(file, after.mode)
+      if (open.length >= filesAtOnce) await closeSynced(open)
     }
+    await closeSynced(open)
+  } finally {
+    open.forEach((file) => closeSync(file))
   }
+}
+
+async function closeSynced(open: number[]): Promise<void> {
+  await syncAll(open)
+  for (let file = open.pop(); file !== undefined; file = open.pop()) closeSync(file)
 }
 
 function writeAllSync(fd: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
+}
+
+/** Before they get their modes, with which they may not be entered any more. What is set then goes with the last. */
+async function syncFolders({ walk, tasks }: Application): Promise<void> {
+  const inside = new Map(tasks.map(({ change }) => [parentOf(change.path), change.path]))
+  for (const path of inside.values()) await (await walk.stepTo(path))?.folder.sync()
 }
 
 interface Act {
@@ -112,12 +135,12 @@ function actsOf(application: Application, staging: HostFolder): Act[] {
   const { tasks } = application
   const byDepth = [...tasks].sort((one, other) => depthOf(one.change) - depthOf(other.change))
   const deepestFirst = [...byDepth].reverse()
-  const acts = (list: readonly Task[], wanted: (change: PendingChange) => boolean, run: (task: Task, step: Step) => Promise<void>): Act[] =>
+  const acts = (list: readonly Task[], wanted: (change: PendingChange) => boolean, run: (task: Task, step: Step) => Promise<void> | void): Act[] =>
     list.filter(({ change }) => wanted(change)).map((task) => ({ path: task.change.path, isStep: run !== openUp, run: () => atStep(application, task, run) }))
   const places = new Map(tasks.map((task, index) => [task, Buffer.from(`${index}`)]))
-  const moveIn = async (task: Task, { folder, name }: Step): Promise<void> => {
-    await checkUntouched(isRemoved(task.change) ? { ...task, status: undefined } : task, { folder, name })
-    await staging.moveTo(places.get(task) as Buffer, { folder, name })
+  const moveIn = (task: Task, { folder, name }: Step): void => {
+    checkUntouched(isRemoved(task.change) ? { ...task, status: undefined } : task, { folder, name })
+    staging.moveToSync(places.get(task) as Buffer, { folder, name })
   }
   return [
     ...acts(byDepth, ({ before }) => before.type === 'folder' && (before.mode & ownerBits) !== ownerBits, openUp),
@@ -128,6 +151,7 @@ function actsOf(application: Application, staging: HostFolder): Act[] {
       (_task, step) => makeFolder(application, step),
     ),
     ...acts(byDepth, ({ after }) => after.type === 'file' || after.type === 'link', moveIn),
+    { path: '.', isStep: false, run: () => syncFolders(application) },
     ...acts(deepestFirst, ({ after }) => after.type === 'folder', setMode),
   ]
 }
@@ -142,25 +166,25 @@ function isRemoved({ before, after }: PendingChange): boolean {
   return after.type === 'none' || (before.type === 'folder') !== (after.type === 'folder')
 }
 
-async function atStep({ walk }: Application, task: Task, run: (task: Task, step: Step) => Promise<void>): Promise<void> {
+async function atStep({ walk }: Application, task: Task, run: (task: Task, step: Step) => Promise<void> | void): Promise<void> {
   const step = await walk.stepTo(task.change.path)
   if (step === undefined) throw new SandboxError('conflict', 'its folder was moved or replaced just now')
   await run(task, step)
 }
 
-async function checkUntouched({ status }: Task, { folder, name }: Step): Promise<void> {
-  const now = await folder.look(name)
+function checkUntouched({ status }: Task, { folder, name }: Step): void {
+  const now = folder.lookSync(name)
   const isSame = status?.isDirectory() === true ? now?.ino === status.ino : isSameStatus(status, now)
   if (!isSame) throw new SandboxError('conflict', 'it was changed just now')
 }
 
 async function openUp(task: Task, step: Step): Promise<void> {
-  await checkUntouched(task, step)
+  checkUntouched(task, step)
   await step.folder.setMode(step.name, (task.status?.mode ?? 0) | ownerBits)
 }
 
 async function removeEntry(task: Task, step: Step): Promise<void> {
-  await checkUntouched(task, step)
+  checkUntouched(task, step)
   if (task.change.before.type === 'folder') await step.folder.removeFolder(step.name)
   else await step.folder.unlink(step.name)
 }

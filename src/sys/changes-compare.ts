@@ -3,6 +3,7 @@
  * costs no more than was changed in it.
  */
 import type { PathState, PendingChange, Written } from '../contract/changes.js'
+import { pathText } from '../contract/path-text.js'
 import type { FolderWalk } from './folder-walk.js'
 import { comparedBits, isSameState, seePath, type SeenPath } from './path-state.js'
 
@@ -12,6 +13,7 @@ export interface Comparison {
   readonly startedMs: number
   /** Keeps the content of a file; resolves to what it holds. */
   keep(path: string): Promise<{ readonly hash: string; readonly size: number }>
+  readonly signal: AbortSignal | undefined
 }
 
 const nothing: PathState = { type: 'none' }
@@ -23,6 +25,7 @@ export async function compareWritten(comparison: Comparison): Promise<PendingCha
   const hiding = new Set<string>()
   const changes: PendingChange[] = []
   for (const entry of comparison.written) {
+    comparison.signal?.throwIfAborted()
     if (entry.type === 'other') continue
     const before = await seePath(comparison.walk, entry.path)
     const after = await stateAfter(entry, comparison)
@@ -67,13 +70,14 @@ async function removalsIn(
   path: string,
   { comparison, kept }: { readonly comparison: Comparison; readonly kept: ReadonlySet<string> },
 ): Promise<PendingChange[]> {
-  const { walk, startedMs } = comparison
+  const { walk, startedMs, signal } = comparison
   const changes: PendingChange[] = []
   for (const name of await namesIn(walk, path)) {
+    signal?.throwIfAborted()
     if (kept.has(name)) continue
     const below = `${path}/${name}`
     const before = await seePath(walk, below)
-    // A name that is no text cannot be told; whoever applies this finds it in the way.
+    // Removed meanwhile.
     if (before.state.type === 'none') continue
     changes.push(changeOf(below, { before, after: nothing, startedMs }))
     if (before.state.type === 'folder') changes.push(...(await removalsIn(below, { comparison, kept: new Set() })))
@@ -86,7 +90,7 @@ export async function namesIn(walk: FolderWalk, path: string): Promise<string[]>
   if (step === undefined) return []
   const folder = await step.folder.enter(step.name)
   try {
-    return (await folder.names()).map((name) => name.toString('utf8'))
+    return (await folder.names()).map(pathText)
   } finally {
     await folder[Symbol.asyncDispose]()
   }

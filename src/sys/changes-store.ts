@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { closeSync, constants, existsSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
-import { mkdir, open, readdir, readFile, realpath, rename, rm, unlink, writeFile } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, realpath, rename, rm, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AppliedChanges, type ChangeSet, changeSetSchema, type ChangeStore, type ChangeTaking, type PendingChange } from '../contract/changes.js'
 import { SandboxError } from '../contract/errors.js'
@@ -9,10 +9,12 @@ import { compareWritten } from './changes-compare.js'
 import { lockFolder } from './changes-lock.js'
 import { recordPath } from './changes-staging.js'
 import { planChanges, selectChanges } from './changes-plan.js'
+import { syncFolderOf, writeDurably } from './durable.js'
 import { FolderWalk } from './folder-walk.js'
 import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
 import { changesPlace } from './places.js'
 import { randomId } from './random-id.js'
+import { removeTree } from './tree-removal.js'
 
 /*
  * A change set is a folder named by its id, with manifest.json and the content of each file under its SHA-256. It is made beside and renamed when it is whole.
@@ -30,7 +32,7 @@ export function createChangeStore(place: () => string = changesPlace): ChangeSto
     newContent: (set, change, mostBytes) => readStored(contentPath(place(), set, change), mostBytes),
     oldContent: readOld,
     apply: (set, paths) => applySet({ place: place(), set, paths }),
-    drop: (set) => rm(join(place(), set.id), { recursive: true, force: true }),
+    drop: (set) => removeTree(join(place(), set.id)),
   }
 }
 
@@ -43,12 +45,12 @@ async function takeChanges(place: string, taking: ChangeTaking): Promise<ChangeS
   try {
     await using walk = await FolderWalk.open(folder)
     const keep = (path: string): Promise<{ hash: string; size: number }> => keepContent({ draft, path, content: taking.content(path), budget })
-    const changes = await compareWritten({ walk, written, startedMs, keep })
+    const changes = await compareWritten({ walk, written, startedMs, keep, signal: taking.signal })
     const skipped = written.flatMap((entry) => (entry.type === 'other' ? [{ path: entry.path, why: entry.why }] : []))
     if (changes.length === 0 && skipped.length === 0) return undefined
     const set: ChangeSet = { version: 1, id: randomId(), folder, createdAt: new Date().toISOString(), command: [...command], changes, skipped }
     await removeUnused(draft, changes)
-    await writeFile(join(draft, 'manifest.json'), JSON.stringify(set), { mode: 0o600, flag: 'wx' })
+    writeDurably(join(draft, 'manifest.json'), JSON.stringify(set))
     await rename(draft, join(place, set.id))
     return set
   } finally {
@@ -174,11 +176,11 @@ async function applySet({ place, set, paths }: { place: string; set: ChangeSet; 
   const [at, mark] = [join(place, set.id), join(place, set.id, 'applying')]
   const tasks = await planChanges({ walk, changes: chosen, isResumed: existsSync(mark) })
   const content = (hash: string): Iterable<Uint8Array> => checkedContent(join(at, 'content', hash), hash)
-  const begin = (): Promise<void> => writeFile(mark, '')
+  const begin = (): Promise<void> => makeMark(mark)
   if (tasks.length > 0) await applyTasks({ id: set.id, folder: set.folder, walk, tasks, record: recordPath(place, set.folder), begin, content })
   const taken = new Set(chosen)
   const left = current.changes.filter((change) => !taken.has(change))
-  if (left.length === 0) await rm(at, { recursive: true, force: true })
+  if (left.length === 0) await removeTree(at)
   else {
     await replaceManifest(place, { ...current, changes: left })
     await rm(mark, { force: true })
@@ -195,14 +197,20 @@ async function openFolder({ id, folder }: ChangeSet): Promise<FolderWalk> {
 
 async function replaceManifest(place: string, set: ChangeSet): Promise<void> {
   const draft = join(place, set.id, `manifest-${randomUUID()}`)
-  await writeFile(draft, JSON.stringify(set), { mode: 0o600, flag: 'wx' })
+  writeDurably(draft, JSON.stringify(set))
   await rename(draft, join(place, set.id, 'manifest.json'))
+}
+
+/** What an apply that is stopped leaves halfway would look like somebody else's change to a next one that does not know of it. */
+async function makeMark(mark: string): Promise<void> {
+  if (!existsSync(mark)) writeDurably(mark, '')
+  await syncFolderOf(mark)
 }
 
 /** Throws once all was read when it is not what was stored. */
 function* checkedContent(path: string, wanted: string): Iterable<Uint8Array> {
   const hash = createHash('sha256')
-  const chunk = Buffer.alloc(2 ** 16)
+  const chunk = Buffer.allocUnsafe(2 ** 16)
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
   try {
     for (let read = readSync(file, chunk); read > 0; read = readSync(file, chunk)) {

@@ -1,4 +1,5 @@
 /** The way to paths below a folder that is held open. Each folder on the way is entered by its name and never through a link; those of the last way stay open. */
+import { pathBytes } from '../contract/path-text.js'
 import { HostFolder } from './host-folder-handle.js'
 
 export interface Step {
@@ -29,7 +30,7 @@ export class FolderWalk implements AsyncDisposable {
     const last = names.pop() ?? ''
     if ([...names, last].some((name) => name === '' || name === '.' || name === '..' || name.includes('\0'))) return undefined
     const folder = await this.#enter(names)
-    return folder && { folder, name: Buffer.from(last) }
+    return folder && { folder, name: Buffer.from(pathBytes(last)) }
   }
 
   /** Forgets the way, so that the next is looked at anew. */
@@ -48,7 +49,7 @@ export class FolderWalk implements AsyncDisposable {
     for (const name of names.slice(this.#way.length)) {
       try {
         const above = this.#way.at(-1)?.folder ?? this.#root
-        this.#way.push({ name, folder: await above.enter(Buffer.from(name)) })
+        this.#way.push({ name, folder: await above.enter(Buffer.from(pathBytes(name))) })
       } catch (error) {
         if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined
         throw error

@@ -1,3 +1,4 @@
+import { dirname, resolve } from 'node:path'
 import { SandboxError, type ErrorCode } from '../contract/errors.js'
 import { printable } from '../contract/printable.js'
 
@@ -25,5 +26,6 @@ export function localError(call: string, path: string, error: unknown): unknown 
   const [kind, why] = words[code] ?? ['conflict', `cannot be used: ${code}`]
   const inner = /^\/proc\/self\/fd\/\d+\/(.+)$/s.exec(String(at))?.[1]
   const what = inner === undefined ? printable(path) : `${printable(inner)} in ${printable(path)}`
-  return new SandboxError(kind, `${call}: ${what} on this machine ${why}`, { cause: error })
+  const hint = kind === 'full' ? { hint: `df -h -- '${printable(dirname(resolve(path)))}'` } : {}
+  return new SandboxError(kind, `${call}: ${what} on this machine ${why}`, { ...hint, cause: error })
 }

@@ -2,10 +2,14 @@
  * A folder of the host's, held open. What is in it is named through the descriptor (`/proc/self/fd/N/name`), so that nobody who swaps a folder above it
  * for a link, be it a guest that a folder is shared with, can lead us elsewhere; and no name is followed when it is a link.
  */
-import { constants, type Stats } from 'node:fs'
+import { constants, lstatSync, openSync, renameSync, type Stats } from 'node:fs'
 import { chmod, type FileHandle, lchown, link, lstat, mkdir, open, readdir, readlink, rename, rmdir, symlink, unlink } from 'node:fs/promises'
+import { syncNames } from './durable.js'
 
 const folderFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
+
+const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
+const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 
 /** Node does not name it; the same on every architecture that there are cells for. */
 const openPath = 0o10000000
@@ -48,6 +52,11 @@ export class HostFolder implements AsyncDisposable {
     }
   }
 
+  /** The same at once: for very many of them, since each wait costs more than looking. */
+  lookSync(name: Buffer): Stats | undefined {
+    return lstatSync(this.#path(name), { throwIfNoEntry: false })
+  }
+
   /** Rejects with ELOOP or ENOTDIR for what is no folder. */
   async enter(name: Buffer): Promise<HostFolder> {
     return new HostFolder(await open(this.#path(name), folderFlags))
@@ -65,11 +74,20 @@ export class HostFolder implements AsyncDisposable {
 
   /** Never waits for the other end of a FIFO, never follows a link. */
   openFile(name: Buffer): Promise<FileHandle> {
-    return open(this.#path(name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY)
+    return open(this.#path(name), readFlags)
+  }
+
+  /** The same at once; the descriptor is the caller's to close. */
+  openFileSync(name: Buffer): number {
+    return openSync(this.#path(name), readFlags)
   }
 
   createFile(name: Buffer, mode: number): Promise<FileHandle> {
-    return open(this.#path(name), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, mode)
+    return open(this.#path(name), createFlags, mode)
+  }
+
+  createFileSync(name: Buffer, mode: number): number {
+    return openSync(this.#path(name), createFlags, mode)
   }
 
   async createFolder(name: Buffer, mode: number): Promise<void> {
@@ -101,6 +119,15 @@ export class HostFolder implements AsyncDisposable {
   /** Replaces what is there, if it is no folder; a link itself, not what it leads to. */
   async moveTo(name: Buffer, to: { readonly folder: HostFolder; readonly name: Buffer }): Promise<void> {
     await rename(this.#path(name), to.folder.#path(to.name))
+  }
+
+  moveToSync(name: Buffer, to: { readonly folder: HostFolder; readonly name: Buffer }): void {
+    renameSync(this.#path(name), to.folder.#path(to.name))
+  }
+
+  /** Resolves when the names in it would be there after a loss of power, too. */
+  async sync(): Promise<void> {
+    await syncNames(this.#handle.fd)
   }
 
   /** Of the folder itself. */

@@ -1,9 +1,10 @@
 /** Moves what was staged to its place: by a rename where that is one file system, otherwise by a copy that is renamed when it is whole. */
+import type { BigIntStats, Stats } from 'node:fs'
 import { SandboxError } from '../contract/errors.js'
 import { printable } from '../contract/printable.js'
 import { draftName } from './draft.js'
 import type { HostFolder } from './host-folder-handle.js'
-import { removeHeld } from './tree-removal.js'
+import { removeHeld, removeTreeAt } from './tree-removal.js'
 
 const pieceBytes = 256 * 1024
 
@@ -12,36 +13,64 @@ export interface Spot {
   readonly name: Buffer
 }
 
+/** A copy that is whole and waits for its name. */
+export interface Draft {
+  readonly name: Buffer
+  /** The very folder that it is; of a file the name is enough, since no more than one file can be lost by it. */
+  readonly folder: Pick<Stats, 'dev' | 'ino'> | undefined
+}
+
 /** Replaces what is there, if it is no folder. */
 export async function moveEntry(from: Spot, to: Spot): Promise<void> {
   try {
     await from.folder.moveTo(from.name, to)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error
-    await copyEntry(from, to)
+    await placeDraft(await copyBeside(from, to.folder), to)
   }
 }
 
-/** What cannot be moved stays where it was, too: it is in a folder of ours, which goes as a whole. */
-async function copyEntry(from: Spot, to: Spot): Promise<void> {
-  const status = await from.folder.look(from.name)
-  const draft = { folder: to.folder, name: Buffer.from(draftName()) }
-  if (status?.isDirectory() === true) return copyFolder(from, { draft, to })
+export async function placeDraft(draft: Draft, to: Spot): Promise<void> {
   try {
-    if (status?.isSymbolicLink() === true) await draft.folder.createLink(draft.name, await from.folder.readLink(from.name))
-    else await copyFile(from, draft)
-    await draft.folder.moveTo(draft.name, to)
+    await checkSame(draft, to.folder)
+    await to.folder.moveTo(draft.name, to)
   } catch (error) {
-    await draft.folder.unlink(draft.name).catch(() => undefined)
+    await removeDraft(draft, to.folder)
     throw error
   }
 }
 
-async function copyFile(from: Spot, draft: Spot): Promise<void> {
+/** What cannot be copied leaves nothing here, and stays where it was: in a folder of ours, which goes as a whole. */
+export async function copyBeside(from: Spot, folder: HostFolder): Promise<Draft> {
+  const name = Buffer.from(draftName())
+  return { name, folder: await copyEntry(from, { folder, name }) }
+}
+
+/** Quiet. Whoever may write there could have given its name to a folder that is not ours. */
+export async function removeDraft({ name, folder: meant }: Draft, folder: HostFolder): Promise<void> {
+  if (!meant) return folder.unlink(name).catch(() => undefined)
+  const isMeant = ({ dev, ino }: BigIntStats): boolean => Number(dev) === meant.dev && Number(ino) === meant.ino
+  await removeTreeAt({ folder: folder.descriptor, name }, isMeant).catch(() => undefined)
+}
+
+/** Tells which folder it made, if it is one. */
+async function copyEntry(from: Spot, to: Spot): Promise<Draft['folder']> {
+  const status = await from.folder.look(from.name)
+  if (status?.isDirectory() === true) return copyFolder(from, to)
+  try {
+    if (status?.isSymbolicLink() === true) await to.folder.createLink(to.name, await from.folder.readLink(from.name))
+    else await copyFile(from, to)
+  } catch (error) {
+    await to.folder.unlink(to.name).catch(() => undefined)
+    throw error
+  }
+}
+
+async function copyFile(from: Spot, to: Spot): Promise<void> {
   const source = await from.folder.openFile(from.name)
   try {
     const { mode, mtime } = await source.stat()
-    const copy = await draft.folder.createFile(draft.name, 0o600)
+    const copy = await to.folder.createFile(to.name, 0o600)
     try {
       const room = Buffer.allocUnsafeSlow(pieceBytes)
       for (;;) {
@@ -59,23 +88,22 @@ async function copyFile(from: Spot, draft: Spot): Promise<void> {
   }
 }
 
-async function copyFolder(from: Spot, { draft, to }: { readonly draft: Spot; readonly to: Spot }): Promise<void> {
+async function copyFolder(from: Spot, to: Spot): Promise<Draft['folder']> {
   await using source = await from.folder.enter(from.name)
-  await using copy = await draft.folder.createHeld(draft.name)
+  await using copy = await to.folder.createHeld(to.name)
   try {
     for (const name of await source.names()) await copyEntry({ folder: source, name }, { folder: copy, name })
     await copy.setOwnMode((await source.status()).mode & 0o777)
-    await checkSame(draft, copy)
-    await draft.folder.moveTo(draft.name, to)
+    return await copy.status()
   } catch (error) {
-    await removeHeld({ folder: draft.folder.descriptor, name: draft.name }, copy.descriptor).catch(() => undefined)
+    await removeHeld({ folder: to.folder.descriptor, name: to.name }, copy.descriptor).catch(() => undefined)
     throw error
   }
 }
 
 /** Somebody who may write there could have given the name to another folder. */
-async function checkSame({ folder, name }: Spot, held: HostFolder): Promise<void> {
-  const [now, meant] = [await folder.look(name), await held.status()]
-  if (now?.dev === meant.dev && now.ino === meant.ino) return
+async function checkSame({ name, folder: meant }: Draft, folder: HostFolder): Promise<void> {
+  const now = await folder.look(name)
+  if (!meant || (now?.dev === meant.dev && now.ino === meant.ino)) return
   throw new SandboxError('conflict', `download: ${printable(name.toString())} was moved away while it was filled`)
 }

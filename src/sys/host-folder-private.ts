@@ -1,5 +1,7 @@
 /** A folder of our own where what comes from a sandbox is made whole. No guest reaches it: no cell is ever shown the places of ours. */
 import { statSync } from 'node:fs'
+import { SandboxError } from '../contract/errors.js'
+import { printable } from '../contract/printable.js'
 import { sweepDrafts } from './draft.js'
 import { HostFolder } from './host-folder-handle.js'
 import { cachePlace } from './places.js'
@@ -9,24 +11,38 @@ const prefix = 'glovebox-download-'
 
 export interface PrivateFolder extends AsyncDisposable {
   readonly folder: HostFolder
+  /** Does what fills it; a disk that is full is told as the one that it is on, which need not be that of the folder that something goes to. */
+  fill<Result>(act: (folder: HostFolder) => Promise<Result>): Promise<Result>
 }
 
 /** On the file system of the folder that is to be filled, where there is a place of ours on it; then what is whole is only renamed. Gone when disposed of. */
 export async function makePrivateFolder(target: HostFolder): Promise<PrivateFolder> {
   const { dev } = await target.status()
-  const places = [...cacheIfUsable(), await tempPlace()]
-  const place = places.find((each) => statSync(each).dev === dev) ?? places[0]
+  const temporary = await tempPlace()
+  const places = [...cacheIfUsable(), temporary]
+  const place = places.find((each) => statSync(each).dev === dev) ?? places[0] ?? temporary
   await sweepTempFolders(prefix, place)
   // What a copy to another file system left that was killed.
   sweepDrafts(`/proc/self/fd/${target.descriptor}`)
-  const path = await makeTempFolder(prefix, place)
+  const path = await unlessFull(place, makeTempFolder(prefix, place))
   const folder = await HostFolder.open(path)
   return {
     folder,
+    fill: (act) => unlessFull(place, act(folder)),
     [Symbol.asyncDispose]: async () => {
       await folder[Symbol.asyncDispose]()
       await removeTree(path)
     },
+  }
+}
+
+async function unlessFull<Result>(place: string, acting: Promise<Result>): Promise<Result> {
+  try {
+    return await acting
+  } catch (error) {
+    if (!['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    const why = `download: there is no room left in ${printable(place)} on this machine, where all of it is put together first`
+    throw new SandboxError('full', why, { hint: `df -h -- '${printable(place)}'`, cause: error })
   }
 }
 

@@ -23,8 +23,8 @@ export class Staging implements AsyncDisposable {
   readonly #root: HostFolder
   readonly #bounds: StagingBounds
   readonly #skipped: Skipped[] = []
-  /** The folder of the latest entry, below the root: most entries share it with the one before. */
-  #parent: { readonly path: string; readonly folder: HostFolder } | undefined
+  /** The folders that the latest entry is in, below the root: most entries share them, or all but the last, with the one before. */
+  #way: { readonly name: Buffer; readonly folder: HostFolder }[] = []
   #entries = 0
   #bytes = 0
 
@@ -38,8 +38,7 @@ export class Staging implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#parent?.folder[Symbol.asyncDispose]()
-    this.#parent = undefined
+    await this.#leaveFrom(0)
   }
 
   async add(entry: TarEntry): Promise<void> {
@@ -122,29 +121,30 @@ export class Staging implements AsyncDisposable {
   }
 
   async #enter(parts: readonly Buffer[]): Promise<HostFolder> {
-    if (parts.length === 0) return this.#root
-    const path = Buffer.concat(withSlashes(parts)).toString('latin1')
-    if (this.#parent?.path === path) return this.#parent.folder
-    await this.#parent?.folder[Symbol.asyncDispose]()
-    this.#parent = undefined
-    const folder = await this.#open(parts)
-    this.#parent = { path, folder }
-    return folder
+    const differs = parts.findIndex((name, index) => this.#way[index]?.name.equals(name) !== true)
+    await this.#leaveFrom(differs === -1 ? parts.length : differs)
+    for (const name of parts.slice(this.#way.length)) this.#way.push({ name, folder: await this.#step(this.#way.at(-1)?.folder ?? this.#root, name) })
+    return this.#way.at(-1)?.folder ?? this.#root
   }
 
-  /** A handle of its own. Folders on the way that no entry told of are made. */
+  async #leaveFrom(index: number): Promise<void> {
+    for (const { folder } of this.#way.splice(index).reverse()) await folder[Symbol.asyncDispose]()
+  }
+
+  /** A handle of its own. */
   async #open(parts: readonly Buffer[]): Promise<HostFolder> {
     let folder = await this.#root.enter(Buffer.from('.'))
     for (const name of parts) {
-      const outer = folder
-      try {
-        await this.#makeFolder({ folder: outer, name }, 0o755)
-        folder = await outer.enter(name)
-      } finally {
-        await outer[Symbol.asyncDispose]()
-      }
+      await using outer = folder
+      folder = await this.#step(outer, name)
     }
     return folder
+  }
+
+  /** Folders on the way that no entry told of are made. */
+  async #step(outer: HostFolder, name: Buffer): Promise<HostFolder> {
+    await this.#makeFolder({ folder: outer, name }, 0o755)
+    return outer.enter(name)
   }
 }
 

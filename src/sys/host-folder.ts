@@ -33,7 +33,7 @@ async function receiveFile(path: string, content: AsyncIterable<Uint8Array>, opt
     await using place = await openPlace(path, 'download')
     await checkFilePlace(place, { path, ...options })
     await using own = await makePrivateFolder(place.folder)
-    const bytes = await stageFile(own.folder, incoming, { path, ...options })
+    const bytes = await own.fill((folder) => stageFile(folder, incoming, { path, ...options }))
     await checkFilePlace(place, { path, ...options })
     await moveEntry({ folder: own.folder, name: staged }, place)
     return { entries: 1, bytes, skipped: [] }
@@ -85,7 +85,7 @@ async function receiveFolder(path: string, archive: AsyncIterable<Uint8Array>, o
     // With the mode that any new folder of this process gets: it is to take its place.
     await own.folder.createFolder(staged, 0o777)
     await using from = await own.folder.enter(staged)
-    const received = await stage(from, incoming, options)
+    const received = await own.fill(() => stage(from, incoming, options))
     if (there) await mergeInto(there.folder, { from, path, ...options })
     else await moveEntry({ folder: own.folder, name: staged }, place)
     return received

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { readSync, type Stats } from 'node:fs'
+import { closeSync, readSync, type Stats } from 'node:fs'
 import type { PathState } from '../contract/changes.js'
+import { pathText } from '../contract/path-text.js'
 import type { FolderWalk, Step } from './folder-walk.js'
 
 const chunkBytes = 2 ** 16
@@ -16,7 +17,7 @@ export interface SeenPath {
 
 export async function seePath(walk: FolderWalk, path: string): Promise<SeenPath> {
   const step = await walk.stepTo(path)
-  const status = step && (await step.folder.look(step.name))
+  const status = step?.folder.lookSync(step.name)
   return step === undefined || status === undefined ? { state: nothing, status: undefined } : { state: await stateOf(step, status), status }
 }
 
@@ -24,25 +25,25 @@ async function stateOf(step: Step, status: Stats): Promise<PathState> {
   const { mtimeMs } = status
   const mode = status.mode & comparedBits
   if (status.isDirectory()) return { type: 'folder', mode, mtimeMs }
-  if (status.isSymbolicLink()) return { type: 'link', target: (await step.folder.readLink(step.name)).toString('utf8'), mtimeMs }
+  if (status.isSymbolicLink()) return { type: 'link', target: pathText(await step.folder.readLink(step.name)), mtimeMs }
   if (!status.isFile()) return { type: 'other', mtimeMs }
-  const { hash, size } = await hashFile(step)
+  const { hash, size } = hashFile(step)
   return { type: 'file', mode, size, hash, mtimeMs }
 }
 
-async function hashFile({ folder, name }: Step): Promise<{ hash: string; size: number }> {
-  const handle = await folder.openFile(name)
+/** At once: most files are small, and each wait costs more than reading one. */
+function hashFile({ folder, name }: Step): { hash: string; size: number } {
+  const file = folder.openFileSync(name)
   const hash = createHash('sha256')
-  const chunk = Buffer.alloc(chunkBytes)
+  const chunk = Buffer.allocUnsafe(chunkBytes)
   let size = 0
   try {
-    // At once: most files are small, and each wait costs more than reading one.
-    for (let read = readSync(handle.fd, chunk); read > 0; read = readSync(handle.fd, chunk)) {
+    for (let read = readSync(file, chunk); read > 0; read = readSync(file, chunk)) {
       hash.update(chunk.subarray(0, read))
       size += read
     }
   } finally {
-    await handle.close()
+    closeSync(file)
   }
   return { hash: hash.digest('hex'), size }
 }

@@ -3,10 +3,11 @@
  * one, and the first to link its own into place decides; the other takes that.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { closeSync, constants, fstatSync, fsyncSync, linkSync, openSync, readFileSync, renameSync, rmSync, type Stats, statSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, linkSync, openSync, readFileSync, renameSync, rmSync, type Stats, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
 import { draftIn, sweepDrafts } from './draft.js'
+import { writeDurably } from './durable.js'
 import { folderError } from './folder-error.js'
 import { keyFolder, keyPlace } from './places.js'
 
@@ -105,6 +106,7 @@ function makeKey(folder: string): KeyObject {
   const draft = draftIn(folder)
   const { privateKey } = generateKeyPairSync('ed25519')
   try {
+    // On the disk before anything is signed with it.
     writeDurably(draft, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())
     linkSync(draft, path)
   } catch (error) {
@@ -115,17 +117,6 @@ function makeKey(folder: string): KeyObject {
   const key = readKey(path)
   if (!key) throw new SandboxError('unavailable', `the key ${path} was taken away while it was made`, { hint: `ls -l ${folder}` })
   return key
-}
-
-/** On the disk before anything is signed with it. */
-function writeDurably(path: string, text: string): void {
-  const descriptor = openSync(path, 'wx', 0o600)
-  try {
-    writeFileSync(descriptor, text)
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
 }
 
 /** To be handed to those who verify. A folder that cannot be written to, such as a mounted secret, needs none: the private key tells it. */

@@ -156,7 +156,8 @@ function checkMount(folder: number, { mount }: Emptying): void {
   if (mountOf(folder) !== mount) throw new SandboxError('busy', 'a folder that is to be removed has something mounted in it')
 }
 
-function mountOf(folder: number): string {
+/** By its number: only within one mount can something be renamed. */
+export function mountOf(folder: number): string {
   return /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${folder}`, 'latin1'))?.[1] ?? ''
 }
 

@@ -20,13 +20,14 @@ const lineSchema = z.strictObject({
     .optional(),
   target: bytesSchema.optional(),
   sameAs: bytesSchema.optional(),
+  hides: z.literal(true).optional(),
 })
 
 export function manifestHead(template: string): string {
   return `${JSON.stringify({ schema: 'glovebox-snapshot/1', template })}\n`
 }
 
-export function manifestLine({ path, type, mode, uid, gid, size, hash, target, sameAs }: ManifestEntry): string {
+export function manifestLine({ path, type, mode, uid, gid, size, hash, target, sameAs, hides }: ManifestEntry): string {
   const line: z.input<typeof lineSchema> = {
     path: shown(path),
     type,
@@ -36,15 +37,17 @@ export function manifestLine({ path, type, mode, uid, gid, size, hash, target, s
     ...(type === 'file' && { size, hash }),
     ...(type === 'link' && { target: shown(target) }),
     ...(sameAs !== '' && { sameAs: shown(sameAs) }),
+    ...(hides && { hides }),
   }
   return `${JSON.stringify(line)}\n`
 }
 
 /** Throws when the text is no line of a manifest. */
 export function parseManifestLine(text: string): ManifestEntry {
-  const { path, type, mode, uid, gid, size = 0, hash = '', target = '', sameAs = '' } = lineSchema.parse(JSON.parse(text))
+  const { path, type, mode, uid, gid, size = 0, hash = '', target = '', sameAs = '', hides } = lineSchema.parse(JSON.parse(text))
   const goal = bytesOf(target)
-  return { path: bytesOf(path), type, mode, uid, gid, size: type === 'link' ? goal.length : size, hash, target: goal, sameAs: bytesOf(sameAs) }
+  const told = { path: bytesOf(path), type, mode, uid, gid, size: type === 'link' ? goal.length : size, hash, target: goal, sameAs: bytesOf(sameAs) }
+  return hides ? { ...told, hides } : told
 }
 
 /** As text where it is some, so that people can read it. */

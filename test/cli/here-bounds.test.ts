@@ -1,21 +1,11 @@
-import { spawn } from 'node:child_process'
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { skipGroup } from '../unless.js'
-import { type CliResult, cliPath, collect } from './cli.js'
+import { type Account, accounts, gloveboxAs, makeOwn } from './accounts.js'
+import type { CliResult } from './cli.js'
 import { isBwrapReady } from './machine.js'
-
-interface Account {
-  readonly name: string
-  readonly uid: number
-  readonly wrapper: readonly string[]
-}
-
-const self: Account = { name: 'whoever tests', uid: process.getuid?.() ?? -1, wrapper: [] }
-const ordinary: Account = { name: 'an ordinary user', uid: 65_534, wrapper: ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups'] }
-const accounts = self.uid === 0 ? [self, ordinary] : [self]
 
 let top: string
 
@@ -23,11 +13,7 @@ function here(account: Account, program: string): Promise<CliResult> {
   const project = join(top, 'project')
   writeFileSync(join(project, 'program.py'), program)
   const args = ['run', '--driver', 'bwrap', '--timeout', '120s', '--here', '--', '/usr/bin/python3', 'program.py']
-  const [file = '', ...rest] = [...account.wrapper, process.execPath, cliPath, ...args]
-  const places = { HOME: join(top, 'home'), GLOVEBOX_CHANGES_DIR: join(top, 'changes'), XDG_RUNTIME_DIR: '', NO_COLOR: '1' }
-  const child = spawn(file, rest, { cwd: project, env: { ...process.env, ...places } })
-  child.stdin.end()
-  return collect(child)
+  return gloveboxAs(account, args, { top, cwd: project })
 }
 
 describe.each(accounts)('run --here of a command that writes much, as $name', (account) => {
@@ -36,10 +22,7 @@ describe.each(accounts)('run --here of a command that writes much, as $name', (a
   beforeEach(() => {
     top = realpathSync(mkdtempSync(join(tmpdir(), 'gbx-bounds-')))
     chmodSync(top, 0o755)
-    for (const name of ['home', 'changes', 'project']) {
-      mkdirSync(join(top, name), { mode: 0o700 })
-      chownSync(join(top, name), account.uid, account.uid)
-    }
+    makeOwn(account, top, ['home', 'changes', 'project'])
   })
   afterEach(() => rmSync(top, { recursive: true, force: true }))
 

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
@@ -21,18 +21,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { skipGroup } from '../unless.js'
-import { type CliResult, cliPath, collect, parseAs } from './cli.js'
+import { type Account, accounts, gloveboxAs, makeOwn, self } from './accounts.js'
+import { type CliResult, parseAs } from './cli.js'
 import { isBwrapReady } from './machine.js'
-
-interface Account {
-  readonly name: string
-  readonly uid: number
-  readonly wrapper: readonly string[]
-}
-
-const self: Account = { name: 'whoever tests', uid: process.getuid?.() ?? -1, wrapper: [] }
-const ordinary: Account = { name: 'an ordinary user', uid: 65_534, wrapper: ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups'] }
-const accounts = self.uid === 0 ? [self, ordinary] : [self]
 
 let top: string
 let project: string
@@ -44,13 +35,7 @@ const shell = (script: string, cwd: string, { wrapper }: Account): string => {
   return stdout
 }
 
-function glovebox(account: Account, args: readonly string[], cwd = project): Promise<CliResult> {
-  const [file = '', ...rest] = [...account.wrapper, process.execPath, cliPath, ...args]
-  const places = { HOME: join(top, 'home'), GLOVEBOX_CHANGES_DIR: join(top, 'changes'), XDG_RUNTIME_DIR: '', NO_COLOR: '1' }
-  const child = spawn(file, rest, { cwd, env: { ...process.env, ...places } })
-  child.stdin.end()
-  return collect(child)
-}
+const glovebox = (account: Account, args: readonly (string | Buffer)[], cwd = project): Promise<CliResult> => gloveboxAs(account, args, { top, cwd })
 
 const here = (account: Account, script: string, flags: readonly string[] = []): Promise<CliResult> =>
   glovebox(account, ['run', '-q', '--driver', 'bwrap', '--timeout', '120s', '--here', ...flags, '--', '/bin/sh', '-ec', script])
@@ -117,10 +102,7 @@ afterEach(() => rmSync(top, { recursive: true, force: true }))
 describe.each(accounts)('run --here as $name', (account) => {
   skipGroup(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')
   beforeEach(() => {
-    for (const name of ['home', 'changes']) {
-      mkdirSync(join(top, name), { mode: 0o700 })
-      chownSync(join(top, name), account.uid, account.uid)
-    }
+    makeOwn(account, top, ['home', 'changes'])
     makeProject(account)
   })
 
@@ -205,6 +187,36 @@ describe.each(accounts)('run --here as $name', (account) => {
     expect(readdirSync(join(top, 'outside'))).toEqual([])
     expect((await glovebox(account, ['apply', '--', join(top, 'outside')])).stderr).toContain(`is not in ${project}`)
     expect(existsSync(join(project, 'doomed.txt'))).toBe(true)
+  }, 60_000)
+
+  test('takes names of any bytes over, shows them escaped, and takes them as they are typed', async () => {
+    const odd = (name: string): Buffer => Buffer.from(name, 'latin1')
+    const at = (name: string): Buffer => Buffer.concat([Buffer.from(`${project}/`), odd(name)])
+    writeFileSync(at('gone\u00e9'), 'gone\n')
+    chownSync(at('gone\u00e9'), account.uid, account.uid)
+    const run = await here(
+      account,
+      String.raw`rm "$(printf 'gone\351')"; echo new > "$(printf 'new\351')"; echo two > "$(printf 'two\033\377')"; ln -s "$(printf 't\376')" link`,
+      ['--json'],
+    )
+    const { changes } = parseAs<{ changes: { id: string; changes: { change: string; path: string; pathBase64?: string }[] } }>(run.stdout)
+    expect(changes.changes.map(({ change, path, pathBase64 }) => [change, path, pathBase64 && Buffer.from(pathBase64, 'base64').toString('latin1')])).toEqual([
+      ['D', 'gone\ufffd', 'gone\u00e9'],
+      ['A', 'link', undefined],
+      ['A', 'new\ufffd', 'new\u00e9'],
+      ['A', 'two\u001b\ufffd', 'two\u001b\u00ff'],
+    ])
+    const { stdout } = await glovebox(account, ['changes', changes.id])
+    expect(stdout).toContain('D  gone\\xe9  5 bytes\nA  link  → t\\xfe\nA  new\\xe9  4 bytes\nA  two\\x1b\\xff  4 bytes\n')
+    expect(stdout).toContain('+++ b/two\\x1b\\xff\n@@ -0,0 +1 @@\n+two\n')
+    expect(await glovebox(account, ['apply', '-q', '--', odd('new\u00e8')])).toMatchObject({
+      code: 125,
+      stderr: expect.stringContaining('no change of new\\xe8 is pending'),
+    })
+    expect((await glovebox(account, ['apply', '--', odd('new\u00e9')])).stderr).toContain('applied 1 change')
+    expect([readFileSync(at('new\u00e9'), 'utf8'), existsSync(at('gone\u00e9'))]).toEqual(['new\n', true])
+    await glovebox(account, ['apply'])
+    expect([existsSync(at('gone\u00e9')), readFileSync(at('two\u001b\u00ff'), 'utf8'), readlinkSync(at('link'), 'latin1')]).toEqual([false, 'two\n', 't\u00fe'])
   }, 60_000)
 
   test('holds what is written to the disk of the cell, and keeps what there was room for', async () => {

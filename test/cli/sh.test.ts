@@ -1,39 +1,13 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { cli, cliPath, fake, processesWith } from './cli.js'
+import { commandAtTerminal, type Seen, type Step } from './at-terminal.js'
+import { cli, fake, processesWith } from './cli.js'
 
-const driver = fileURLToPath(new URL('./at-terminal.py', import.meta.url))
 const sigterm = 15
 
-type Step = readonly ['expect' | 'send', string] | readonly ['resize', number, number] | readonly ['signal', number] | readonly ['close']
-
-interface Seen {
-  readonly text: string
-  readonly code: number
-  readonly restored: boolean
-  readonly failure: string | null
-}
-
-/** The real program at a real terminal. */
-function atTerminal(args: readonly string[], steps: readonly Step[]): Promise<Seen> {
-  return commandAtTerminal(['sh', '--quiet', ...args], steps)
-}
-
-async function commandAtTerminal(args: readonly string[], steps: readonly Step[]): Promise<Seen> {
-  const child = spawn('/usr/bin/python3', [driver, process.execPath, cliPath, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
-  child.stdin.end(JSON.stringify(steps))
-  let printed = ''
-  child.stdout.on('data', (bytes: Buffer) => {
-    printed += bytes.toString()
-  })
-  await once(child, 'close')
-  return JSON.parse(printed) as Seen
-}
+const atTerminal = (args: readonly string[], steps: readonly Step[]): Promise<Seen> => commandAtTerminal(['sh', '--quiet', ...args], steps)
 
 /** A shell that reads nothing of this machine's set-up. */
 const plain = [...fake, '--env', 'PS1=ready> ', '--', 'bash', '--norc', '-i']

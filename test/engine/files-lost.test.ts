@@ -1,8 +1,11 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { FileCalls } from '../../src/contract/files.js'
 import type { Engine } from '../../src/engine/engine.js'
+import { SandboxFiles } from '../../src/sandbox/index.js'
+import { localFiles } from '../../src/sys/host-folder.js'
 import { WorkerPatience } from '../../src/engine/worker-patience.js'
 import { descendantsOf } from '../../src/sys/posture/process-tree.js'
 import { startScript } from '../sys/run-script.js'
@@ -14,8 +17,11 @@ let driver: PlainDriver
 let engine: Engine
 let id: string
 let files: FileCalls
+/** Of the host's, and where downloads go. */
+let local: string
 
 beforeEach(async () => {
+  local = mkdtempSync(join(tmpdir(), 'gbx-lost-'))
   driver = new PlainDriver()
   engine = createPlainEngine(driver)
   id = (await engine.create({})).id
@@ -24,6 +30,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await engine[Symbol.asyncDispose]()
+  rmSync(local, { recursive: true })
 })
 
 function workdir(): string {
@@ -66,6 +73,11 @@ function plantTree(): void {
 
 const drafts = (): string[] => readdirSync(workdir()).filter((name) => name.startsWith('.glovebox-'))
 
+function writeSparse(path: string, size: number): void {
+  writeFileSync(path, '')
+  truncateSync(path, size)
+}
+
 type Act = readonly [what: string, act: () => Promise<unknown>]
 
 async function drain(items: AsyncIterable<unknown>): Promise<void> {
@@ -79,10 +91,25 @@ const acts: readonly Act[] = [
   ['a watch', async () => drain(await files.watch('.'))],
   ['a list', () => drain(files.list('/proc', { depth: Infinity }))],
   ['a pack', async () => drain(await files.pack('.'))],
+  ['a search', () => files.search('.', '(x|y|z)*w', { regex: true })],
+  ['an upload', () => between().upload(join(local, 'sparse'), 'up')],
+  ['an upload of a folder', () => between().upload(local, 'up')],
+  ['a download', () => between().download('large', join(local, 'down'), slowly)],
+  ['a download of a folder', () => between().download('.', join(local, 'down'), slowly)],
 ]
 
+const between = (): SandboxFiles => new SandboxFiles({ files, local: localFiles })
+
+/** So that it is not over before it is disturbed. */
+const slowly = { onProgress: () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5) }
+
 describe.each(acts)('in the middle of %s', (_, act) => {
-  beforeEach(() => writeFileSync(join(workdir(), 'large'), Buffer.alloc(64 * 2 ** 20)))
+  beforeEach(() => {
+    writeSparse(join(workdir(), 'large'), 64 * 2 ** 20)
+    writeSparse(join(local, 'sparse'), 2 ** 30)
+    writeFileSync(join(workdir(), 'text'), `${'xyz'.repeat(1000)}\n`.repeat(1000))
+  })
+  afterEach(() => expect(readdirSync(local)).toEqual(['sparse']))
 
   test('the end of the warden is told as the end of the sandbox', async () => {
     const told = rejectionOf(act())

@@ -64,19 +64,29 @@ describe('a ring of output', () => {
   })
 
   test('whatever is printed and whenever it is read, what is read and what is missed add up to what was printed, and the end is always there', async () => {
-    const pieces = fc.array(fc.tuple(fc.constantFrom(...types), fc.integer({ min: 0, max: 9000 }), fc.integer({ min: 0, max: 3 })), { maxLength: 40 })
+    const size = fc.integer({ min: 0, max: 20_000 })
+    const piece = fc.tuple(fc.constantFrom(...types), fc.integer({ min: 0, max: 9000 }), fc.integer({ min: 0, max: 3 }), fc.option(size, { freq: 3 }))
     await fc.assert(
-      fc.asyncProperty(pieces, fc.integer({ min: 0, max: 20_000 }), async (pushes, capacity) => {
-        const ring = new OutputRing(capacity)
+      fc.asyncProperty(fc.array(piece, { maxLength: 40 }), size, async (pushes, first) => {
+        const ring = new OutputRing(first)
+        let capacity = first
         const reader = new RingReader(ring, { from: beginning })
         const printed = { stdout: '', stderr: '' }
         const events: OutputEvent[] = []
         let count = 0
-        for (const [type, length, reads] of pushes) {
+        let held = 0
+        for (const [type, length, reads, resized] of pushes) {
           const text = Array.from({ length }, () => String.fromCharCode(97 + (count++ % 26))).join('')
           printed[type] += text
           ring.push(type, bytesOf(text))
-          expect(ring.heldBytes).toBe(Math.min(capacity, printed.stdout.length + printed.stderr.length))
+          held = Math.min(capacity, held + length)
+          expect(ring.heldBytes).toBe(held)
+          if (resized !== null) {
+            ring.resize(resized)
+            capacity = resized
+            held = Math.min(capacity, held)
+            expect(ring.heldBytes).toBe(held)
+          }
           for (let turn = 0; turn < reads && ring.read(ring.begin.at); turn += 1) {
             if (events.reduce((sum, { bytes, dropped = 0 }) => sum + bytes.length + dropped, 0) === printed.stdout.length + printed.stderr.length) break
             const { value } = await reader.next()
@@ -103,6 +113,22 @@ describe('a ring of output', () => {
     expect(ring.heldBytes).toBeLessThanOrEqual(16_384)
     const seen = seenBy(await readAll(new RingReader(ring, { from: beginning })))
     expect([seen['stdout']?.length, seen['stderr']?.length]).toEqual([50_000, 50_000])
+  })
+
+  test('that is made smaller lets the oldest go and counts it, and one that is made larger keeps more of what comes', async () => {
+    const ring = new OutputRing(8)
+    ring.push('stdout', bytesOf('abcd'))
+    ring.push('stderr', bytesOf('efgh'))
+    ring.resize(3)
+    expect(ring.heldBytes).toBe(3)
+    ring.resize(8)
+    ring.push('stdout', bytesOf('ij'))
+    ring.finish()
+    expect(await readAll(new RingReader(ring, { from: beginning }))).toEqual([
+      { type: 'stdout', bytes: bytesOf(''), dropped: 4 },
+      { type: 'stderr', bytes: bytesOf('fgh'), dropped: 1 },
+      { type: 'stdout', bytes: bytesOf('ij') },
+    ])
   })
 
   test('wakes all that wait, and lets a waiting one leave', async () => {

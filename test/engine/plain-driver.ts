@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type {
+  Bystander,
   Cell,
   CellRun,
   CellSpec,
@@ -180,9 +181,9 @@ export class PlainCell implements Cell {
     return processorTimeBelow(this.child.pid as number)
   }
 
-  async pause(): Promise<void> {
+  async pause(besides: readonly Bystander[] = []): Promise<void> {
     await this.#driver.pause()
-    await this.#standstill.begin()
+    await this.#standstill.begin(besides.map(({ pid }) => pid))
   }
 
   resume(): Promise<void> {

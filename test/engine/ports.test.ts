@@ -247,6 +247,20 @@ describe('a forwarded port', () => {
     expect(isListening(forward.port)).toBe(false)
   })
 
+  test('is closed while a connection is on its way that nothing in the cell answers', async () => {
+    const { port } = await serve('echo')
+    const forward = await engine.ports.forward(id, port)
+    const warden = driver.cells[0]?.child
+    warden?.kill('SIGSTOP')
+    const ended = endOf(await dial(forward.port))
+    await forward.close()
+    expect([await ended, isListening(forward.port)]).toEqual([expect.stringMatching(/ECONNRESET|in order/), false])
+    warden?.kill('SIGCONT')
+    // What came too late is let go of, and counts no more.
+    const again = await engine.ports.forward(id, port)
+    ;(await dial(again.port)).destroy()
+  })
+
   test('breaks off whoever comes while the sandbox is paused, and takes them in later', async () => {
     const { port } = await serve('echo')
     const forward = await engine.ports.forward(id, port)
@@ -334,6 +348,19 @@ describe('waiting for a port', () => {
     expect(await aborted).toMatchObject({ message: 'enough' })
     await engine.close(id)
     expect(await closed).toMatchObject({ code: 'closed' })
+  })
+
+  test('is called off at once, also while nothing in the cell answers', async () => {
+    const port = await freePort()
+    const controller = new AbortController()
+    const warden = driver.cells[0]?.child
+    warden?.kill('SIGSTOP')
+    const calls = [engine.ports.waitFor(id, port, { signal: controller.signal }), engine.ports.forward(id, port, { signal: controller.signal })]
+    const ended = Promise.all(calls.map(rejectionOf))
+    await sleep(50)
+    controller.abort(new Error('enough'))
+    expect(await ended).toEqual([controller.signal.reason, controller.signal.reason])
+    warden?.kill('SIGCONT')
   })
 
   test('is not needed for a forward: waitFor 0', async () => {

@@ -1,11 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect } from 'vitest'
 import { createPlatform } from '../../src/compose.js'
 import { SandboxError } from '../../src/contract/errors.js'
 import type { SpecInput } from '../../src/contract/spec.js'
+import { verifyReceipt } from '../../src/receipt/index.js'
 import { Sandbox } from '../../src/sandbox/index.js'
+import { descendantsOf } from '../../src/sys/posture/process-tree.js'
 import { testUnless } from '../unless.js'
 import { rejectionOf } from './collect.js'
 
@@ -26,6 +29,17 @@ async function use(spec: SpecInput, act: (sandbox: Sandbox) => Promise<void>): P
     await act(sandbox)
   } finally {
     await sandbox.close()
+  }
+}
+
+function groupsOf(id: string, folder = '/sys/fs/cgroup'): string[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+      if (!entry.isDirectory()) return []
+      return entry.name.includes(id) ? [join(folder, entry.name)] : groupsOf(id, join(folder, entry.name))
+    })
+  } catch {
+    return []
   }
 }
 
@@ -114,15 +128,72 @@ testUnless(lacking || (probe?.limits.disk.enforced === true ? false : 'no disk l
   },
 )
 
-testUnless(lacking || (probe?.features.pause.available === true ? false : 'nothing can be paused here'))(
-  'a paused sandbox cannot be read, and is not hurt by the try',
+const noPause = lacking || (probe?.features.pause.available === true ? false : 'nothing can be paused here')
+
+const counting = `
+import os
+one, two = (os.open(name, os.O_RDWR | os.O_CREAT, 0o644) for name in ('one', 'two'))
+number = 0
+while True:
+  number += 1
+  for file in (one, two): os.pwrite(file, b'%020d\\n' % number, 0)
+`
+
+async function counted(sandbox: Sandbox): Promise<number[]> {
+  return (await sandbox.run('cat one two')).stdout.trim().split('\n').map(Number)
+}
+
+async function untilCounted(sandbox: Sandbox): Promise<void> {
+  const [, before = 0] = await counted(sandbox)
+  await expect.poll(async () => (await counted(sandbox))[1] ?? 0, { timeout: 20_000 }).toBeGreaterThan(before)
+}
+
+testUnless(noPause)(
+  'programs that write all the time stand still for a snapshot; what holds around them and the worker is as demanded all the time',
   async () => {
     await use({}, async (sandbox) => {
-      await sandbox.run('echo x > a')
-      await platform.life.pause(sandbox.id)
-      expect(await rejectionOf(sandbox.snapshot())).toMatchObject({ code: 'conflict' })
-      await platform.life.resume(sandbox.id)
-      expect((await sandbox.snapshot()).entries).toBe(1)
+      await sandbox.run('head -c 20000000 /dev/urandom > between')
+      await sandbox.spawn(['/usr/bin/python3', '-c', counting])
+      await untilCounted(sandbox)
+      for (let round = 0; round < 3; round += 1) {
+        const [[fork], receipt] = await Promise.all([sandbox.fork(1), sandbox.receipt()])
+        expect(verifyReceipt(receipt)).toMatchObject({ valid: true })
+        const [one = 0, two = 0] = await counted(fork as Sandbox)
+        await fork?.close()
+        expect([0, 1]).toContain(one - two)
+        await untilCounted(sandbox)
+      }
+      await sandbox.pause()
+      const { cpuMs } = await sandbox.usage()
+      await sleep(300)
+      expect((await sandbox.usage()).cpuMs).toBe(cpuMs)
+      await sandbox.resume()
+      await untilCounted(sandbox)
     })
   },
 )
+
+testUnless(noPause)('a sandbox that is closed while it stands still for a snapshot leaves nothing, and says why', async () => {
+  await use({}, async (sandbox) => {
+    await sandbox.run('head -c 60000000 /dev/urandom > big')
+    await sandbox.spawn('while :; do :; done')
+    const before = descendantsOf(process.pid)
+    const taking = rejectionOf(sandbox.snapshot())
+    await sleep(100)
+    await sandbox.close()
+    expect(await taking).toMatchObject({ code: 'closed', message: `sandbox ${sandbox.id} was closed` })
+    const after = descendantsOf(process.pid)
+    expect(before.length).toBeGreaterThan(after.length)
+    expect(groupsOf(sandbox.id)).toEqual([])
+  })
+})
+
+testUnless(noPause)('a paused sandbox cannot be read, and is not hurt by the try', async () => {
+  await use({}, async (sandbox) => {
+    await sandbox.run('echo x > a')
+    await platform.life.pause(sandbox.id)
+    expect(await rejectionOf(sandbox.snapshot())).toMatchObject({ code: 'conflict' })
+    await platform.life.resume(sandbox.id)
+    expect((await sandbox.snapshot()).entries).toBe(1)
+  })
+})

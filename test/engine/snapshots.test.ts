@@ -5,8 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createPlatform } from '../../src/compose.js'
+import type { Driver, Probe } from '../../src/contract/driver.js'
 import type { Platform } from '../../src/contract/platform.js'
 import type { SpecInput } from '../../src/contract/spec.js'
+import { createFakeDriver } from '../../src/drivers/fake/driver.js'
 import { Sandbox } from '../../src/sandbox/index.js'
 import { rejectionOf } from './collect.js'
 
@@ -42,7 +44,18 @@ function drafts(): string[] {
   return existsSync(join(folder, 'store/drafts')) ? readdirSync(join(folder, 'store/drafts')) : []
 }
 
-test('a file that is written to while it is read makes the snapshot a conflict that names it, and keeps nothing', async () => {
+/** A driver whose programs nothing can stop. */
+function unstoppable(driver: Driver): Driver {
+  const probe = async (): Promise<Probe> => {
+    const probed = await driver.probe()
+    return { ...probed, features: { ...probed.features, pause: { available: false, why: 'they are told not to' } } }
+  }
+  return { name: driver.name, tier: driver.tier, probe, open: (spec, signal) => driver.open(spec, signal) }
+}
+
+test('where nothing can be stopped, a file that is written to while it is read makes the snapshot a conflict that names it, and keeps nothing', async () => {
+  await platform[Symbol.asyncDispose]()
+  platform = createPlatform({ snapshotDir: join(folder, 'store'), drivers: [unstoppable(createFakeDriver())] })
   const sandbox = await withFiles('head -c 8000000 /dev/zero > big')
   const writer = await sandbox.spawn('while :; do date > busy.log; done')
   const error = await rejectionOf(sandbox.snapshot({ name: 'never' }))
@@ -51,6 +64,97 @@ test('a file that is written to while it is read makes the snapshot a conflict t
   expect([await platform.snapshots.list(), drafts()]).toEqual([[], []])
   expect(await sandbox.snapshot()).toMatchObject({ entries: 2 })
 })
+
+/** Counts, first in one file, then in the other. */
+const counting: string[] = [
+  '/usr/bin/python3',
+  '-c',
+  `
+import os
+one, two = (os.open(name, os.O_RDWR | os.O_CREAT, 0o644) for name in ('one', 'two'))
+number = 0
+while True:
+  number += 1
+  for file in (one, two): os.pwrite(file, b'%020d\\n' % number, 0)
+`,
+]
+
+async function untilCounted(sandbox: Sandbox): Promise<number> {
+  const count = async (): Promise<number> => Number(await sandbox.files.read('two').catch(() => ''))
+  const before = await count()
+  await expect.poll(count, { timeout: 20_000 }).toBeGreaterThan(before)
+  return count()
+}
+
+test('programs that write all the time stand still for a snapshot, and go on after it', async () => {
+  const sandbox = await withFiles('head -c 8000000 /dev/zero > big')
+  const process = await sandbox.spawn(counting)
+  await untilCounted(sandbox)
+  for (let round = 0; round < 5; round += 1) {
+    const { id } = await sandbox.snapshot()
+    const again = await create({ from: id })
+    const [one = 0, two = 0] = (await again.run('cat one two')).stdout.trim().split('\n').map(Number)
+    expect([0, 1]).toContain(one - two)
+    await again.close()
+    await untilCounted(sandbox)
+  }
+  expect((await sandbox.diff()).map(({ path }) => path.split('/').at(-1))).toEqual(['big', 'one', 'two'])
+  await untilCounted(sandbox)
+  await process.kill()
+})
+
+test('what is started or read while a snapshot is taken waits for it; nothing is told of a pause', async () => {
+  const sandbox = await withFiles('head -c 30000000 /dev/zero > big')
+  const told: string[] = []
+  const listening = (async () => {
+    for await (const event of platform.life.events(sandbox.id)) told.push(event.type)
+  })()
+  const [{ entries }, { stdout }, isThere] = await Promise.all([sandbox.snapshot(), sandbox.run('echo ran; echo x > new'), sandbox.files.exists('absent')])
+  expect([entries === 1 || entries === 2, stdout, isThere]).toEqual([true, 'ran\n', false])
+  expect((await sandbox.info()).state).toBe('running')
+  await sandbox.close()
+  await listening
+  expect(told.filter((type) => type !== 'exit')).toEqual(['closed'])
+})
+
+test('the time that a program may take stands still with it', async () => {
+  const sandbox = await withFiles('for i in 1 2 3 4; do head -c 20000000 /dev/zero > big$i; done')
+  const run = sandbox.run('for i in 1 2 3 4 5; do sleep 0.1; done; echo done', { timeout: '2s' })
+  const began = performance.now()
+  while (performance.now() - began < 2500) await sandbox.snapshot()
+  const { stdout, usage } = await run
+  expect(stdout).toBe('done\n')
+  expect(usage.wallMs).toBeLessThan(2000)
+}, 60_000)
+
+test('a snapshot that fails or is called off lets its sandbox go on', async () => {
+  const sandbox = await withFiles('head -c 30000000 /dev/zero > big')
+  const process = await sandbox.spawn(counting)
+  await untilCounted(sandbox)
+  for (const act of [
+    () => sandbox.snapshot({ signal: AbortSignal.timeout(30) }),
+    () => sandbox.diff({ signal: AbortSignal.timeout(5) }),
+    () => sandbox.fork(9),
+    () => sandbox.diff({ since: 'nothing' }),
+  ]) {
+    await rejectionOf(act())
+    await untilCounted(sandbox)
+  }
+  expect([await platform.snapshots.list(), drafts()]).toEqual([[], []])
+  await process.kill()
+})
+
+test('pausing, resuming and taking at once come to an end, each in its turn', async () => {
+  const sandbox = await withFiles('echo x > a')
+  const process = await sandbox.spawn(counting)
+  const acts = Array.from({ length: 10 }, () => [sandbox.snapshot(), sandbox.pause(), sandbox.resume()]).flat()
+  for (const { status, reason } of (await Promise.allSettled(acts)) as PromiseRejectedResult[]) {
+    if (status === 'rejected') expect(reason).toMatchObject({ code: 'conflict', message: expect.stringContaining('is paused') })
+  }
+  await sandbox.resume()
+  await untilCounted(sandbox)
+  await process.kill()
+}, 30_000)
 
 test('a snapshot that is called off leaves nothing, and the sandbox goes on', async () => {
   const sandbox = await withFiles('head -c 30000000 /dev/zero > big')

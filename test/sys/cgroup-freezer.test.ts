@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { CellCgroup } from '../../src/sys/cell-cgroup.js'
+import type { CgroupRun } from '../../src/sys/cgroup-runs.js'
 import { type Cgroups, detectCgroups } from '../../src/sys/cgroups.js'
 import { skipGroup } from '../unless.js'
 import { type CgroupCells, findCgroupCells } from './cgroup-cells.js'
@@ -76,6 +77,35 @@ describe('guests that are frozen', () => {
     expect((await ended).signal).toBe('SIGKILL')
   })
 
+  it('stand still while a run that is left out goes on, until all are to', async () => {
+    const cell = await create()
+    const [held, free] = [0, 1].map(() => cell.beginRun({ memoryBytes: undefined, processes: undefined })) as [CgroupRun, CgroupRun]
+    const ended = [held, free].map((run) => endOf(startIn(doorsOf(cell, run.name), python('while True: pass'))))
+    const used = (run: CgroupRun): number => run.counts().cpuMs ?? 0
+    const goesOn = async (run: CgroupRun, before = used(run)): Promise<void> => {
+      while (used(run) < before + 30) await sleep(5)
+    }
+    await Promise.all([goesOn(held), goesOn(free)])
+    for (let round = 0; round < 2; round += 1) {
+      await cell.freeze([free.name as string])
+      const before = used(held)
+      await goesOn(free)
+      expect(used(held)).toBe(before)
+      await cell.thaw()
+      await goesOn(held)
+    }
+    await cell.freeze()
+    const before = [held, free].map(used)
+    await sleep(200)
+    expect([held, free].map(used)).toEqual(before)
+    await cell.thaw()
+    await Promise.all([goesOn(held), goesOn(free)])
+    await cell.freeze([free.name as string])
+    await cell.remove()
+    expect((await Promise.all(ended)).map(({ signal }) => signal)).toEqual(['SIGKILL', 'SIGKILL'])
+    expect(standingBy()).toEqual([])
+  })
+
   it('are killed with their groups, and nothing stands by any more', async () => {
     const cell = await create()
     const ended = endOf(busyIn(cell))
@@ -136,6 +166,23 @@ describe('freezing in version 2', () => {
     await cell.thaw()
     expect(readFileSync(join(guest, 'cgroup.freeze'), 'utf8')).toBe('0')
     await cell.freeze()
+    await cell.remove()
+    expect(existsSync(guest)).toBe(false)
+  })
+
+  it('leaves a run out by freezing each of the others, whatever becomes of them meanwhile', async () => {
+    const cell = await detect(false).create({ id: 'abcdefghij0123456789', memoryBytes: 2 ** 26, cpus: 0.5, processes: 20 })
+    cell.settle()
+    const runs = Array.from({ length: 3 }, () => cell.beginRun({ memoryBytes: undefined, processes: undefined }).name as string)
+    const guest = cell.places(undefined)[0] as string
+    const states = (): string[] => [guest, ...runs.map((name) => join(guest, name))].map((group) => readFileSync(join(group, 'cgroup.freeze'), 'utf8'))
+    await cell.freeze([runs[1] as string])
+    expect(states()).toEqual(['0', '1', '0', '1'])
+    rmSync(join(guest, runs[0] as string), { recursive: true })
+    await cell.thaw()
+    expect(readFileSync(join(guest, runs[2] as string, 'cgroup.freeze'), 'utf8')).toBe('0')
+    await cell.freeze()
+    expect(readFileSync(join(guest, 'cgroup.freeze'), 'utf8')).toBe('1')
     await cell.remove()
     expect(existsSync(guest)).toBe(false)
   })

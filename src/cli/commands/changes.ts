@@ -6,22 +6,27 @@ import { SandboxError } from '../../contract/errors.js'
 import { changePage } from '../change-page.js'
 import { exitCodes } from '../exit-codes.js'
 import { changesReport } from '../here.js'
+import { longPage, wholePage } from '../page-bounds.js'
 import { colorsFor, escapeControls, printJson, say } from '../print.js'
 import { writeOut } from '../streams.js'
 
 export interface ChangesFlags {
   readonly json?: true
   readonly quiet?: true
+  readonly all?: true
 }
 
 /** All that are pending, or one of them in full. */
 export async function showChanges(id: string | undefined, flags: ChangesFlags): Promise<number> {
-  const { json } = flags
+  const { json, all } = flags
   const store = createChangeStore()
   if (id === undefined) return listChanges(await store.list(), flags)
   const set = await store.find(id)
   if (json) await printJson(changesReport(set))
-  else for await (const line of changePage({ set, store, colors: colorsFor(process.stdout), isShort: false })) await writeOut(`${line}\n`)
+  else {
+    const page = { set, store, colors: colorsFor(process.stdout), bounds: all ? wholePage : longPage, more: `glovebox changes ${set.id.slice(0, 8)} --all` }
+    for await (const line of changePage(page)) await writeOut(`${line}\n`)
+  }
   return exitCodes.ok
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createPlatform, loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
 import type { ChangeSet } from '../../contract/changes.js'
-import { SandboxError } from '../../contract/errors.js'
+import { reworded, type SandboxError } from '../../contract/errors.js'
 import type { PlatformProcess, SandboxInfo } from '../../contract/platform.js'
 import type { Ending } from '../../contract/run.js'
 import { PolicyRefusal } from '../../policy/policy-refusal.js'
@@ -28,7 +28,7 @@ export async function run(argv: readonly string[], flags: RunFlags): Promise<num
 
 /** What a run with this policy is held to, the operator's included, is what `policy show` prints of it. */
 function shownAs(error: PolicyRefusal, policy: string | undefined): SandboxError {
-  return new SandboxError(error.code, error.message, { hint: `glovebox policy show${policy === undefined ? '' : ` ${inShell(policy)}`}`, cause: error })
+  return reworded(error, error.message, `glovebox policy show${policy === undefined ? '' : ` ${inShell(policy)}`}`)
 }
 
 async function runOnce(argv: readonly string[], flags: RunFlags): Promise<number> {
@@ -123,7 +123,7 @@ async function finish({ program, info, flags, cursor, takeReceipt, keep, signal,
     if (keep) {
       const kept = await keep()
       startLine(cursor)
-      await sayChanges(kept, { quiet: flags.quiet === true })
+      await sayChanges(kept, { quiet: flags.quiet === true, timeMs: info.spec.limits.timeMs })
     }
     return exitCodeOf(ending.outcome)
   } catch (error) {

@@ -1,4 +1,4 @@
-import { bytesOf, ensure, ensureRejects, ensureSame, text } from '../check.js'
+import { bytesOf, ensure, ensureExited, ensureRejects, ensureSame, text } from '../check.js'
 import { markedSleep, until, withSandbox } from '../guest.js'
 import { ensureNoProcess } from '../leftovers.js'
 import { type Kept, keptOf, outputOf, shows } from '../kept.js'
@@ -91,6 +91,18 @@ export const processCases: readonly Case[] = [
         await process.kill()
         await (await keep(['true'], { tag: 'one' })).ended
         return message
+      }),
+  },
+  {
+    id: 'processes/descriptor-as-folder',
+    name: 'no descriptor that a program could inherit is a folder that it can be started in',
+    needs: ['isolates'],
+    run: (subject) =>
+      withSandbox(subject, async (sandbox) => {
+        const folders = Array.from({ length: 32 }, (_, fd) => ['self', 'thread-self', '1'].map((who) => `/proc/${who}/fd/${fd}`)).flat()
+        for (const cwd of folders) await ensureRejects(sandbox.run(['true'], { cwd }), ['invalid'])
+        ensureSame(ensureExited(await sandbox.run(['pwd', '-P'], { cwd: '/proc/self/root/workspace' })), '/workspace\n', 'a folder that is one')
+        return `${folders.length} descriptors, none of them`
       }),
   },
 ]

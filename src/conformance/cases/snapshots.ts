@@ -1,5 +1,5 @@
 import { ensure, ensureExited, ensureRejects, ensureSame } from '../check.js'
-import { python, randomName, withSandbox } from '../guest.js'
+import { python, randomName, until, withSandbox } from '../guest.js'
 import type { Case, Subject, SubjectSandbox, SubjectSnapshots } from '../subject.js'
 
 /** A small tree of everything that can be kept: names that are no text, modes, links of both kinds, a FIFO, a folder without anything in it. */
@@ -42,6 +42,16 @@ async function withSnapshot<T>(subject: Subject, use: (sandbox: SubjectSandbox, 
     }
   })
 }
+
+/** Counts, first in one file, then in the other; in the same places, so that only what is written tells. */
+const counting = `
+import os
+one, two = (os.open(name, os.O_RDWR | os.O_CREAT, 0o644) for name in ('one', 'two'))
+number = 0
+while True:
+  number += 1
+  for file in (one, two): os.pwrite(file, b'%020d' % number, 0)
+`
 
 export const snapshotCases: readonly Case[] = [
   {
@@ -102,6 +112,30 @@ export const snapshotCases: readonly Case[] = [
           return contents.join('').trim()
         } finally {
           await Promise.all(forks.map((fork) => fork.close()))
+        }
+      }),
+  },
+  {
+    id: 'snapshots/still',
+    name: 'what a program writes without end is kept as it was at one moment, and the program goes on',
+    needs: ['engine', 'feature:pause'],
+    run: (subject) =>
+      withSandbox(subject, async (sandbox) => {
+        ensureExited(await sandbox.run('head -c 4000000 /dev/urandom > between'))
+        const process = await sandbox.start(python(counting))
+        const counted = async (of: SubjectSandbox): Promise<number[]> =>
+          (await Promise.all(['one', 'two'].map(async (name) => ensureExited(await of.run(['cat', name]))))).map(Number)
+        const goesOn = async (before: number): Promise<boolean> => until(async () => ((await counted(sandbox).catch(() => []))[1] ?? 0) > before)
+        ensure(await goesOn(0), 'the program must write before it is kept', process)
+        const [fork] = (await snapshotsOf(sandbox).fork(1)) as [SubjectSandbox]
+        try {
+          const [one = 0, two = 0] = await counted(fork)
+          ensure(one - two === 0 || one - two === 1, 'both files must be of one moment', { one, two })
+          ensure(await goesOn(one), 'the program must go on', one)
+          return `${one} and ${two}`
+        } finally {
+          await fork.close()
+          await process.kill()
         }
       }),
   },

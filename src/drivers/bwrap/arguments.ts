@@ -41,7 +41,7 @@ export const userId = 1000
 export const wardenId = 65_532
 
 /** Where bwrap binds the warden; what stays there after the warden let go of it is an empty file that tells a guest where it is. */
-const wardenPath = '/.glovebox'
+export const wardenPath = '/.glovebox'
 /** Marks bwrap's own processes of a cell on the host, so that a later engine finds those a killed one left. */
 export const cellVariable = 'GLOVEBOX_CELL'
 
@@ -235,7 +235,7 @@ export function diskFolders({ spec, ids }: CellPlan): WritableFolder[] {
 }
 
 /** What the warden makes ready for its guests. Where the whole root is the disk, these are plain folders of it, beside those that bwrap made on the way. */
-function ownFolders(plan: CellPlan): WritableFolder[] {
+export function ownFolders(plan: CellPlan): WritableFolder[] {
   if (!isOverlay(plan)) return diskFolders(plan)
   const above = ['/home', '/var', '/run'].map((path) => ({ path, owner: 0, mode: '0755' }))
   return [...above, ...writableFolders(plan.ids).filter(({ path }) => !path.startsWith('/dev/'))]

@@ -1,4 +1,3 @@
-import { release } from 'node:os'
 import type { Limits } from '../../contract/limits.js'
 import type { Expectation, Json } from '../../contract/posture.js'
 import type { CgroupLimit } from '../../sys/cgroups.js'
@@ -6,6 +5,7 @@ import { namespaceNames } from '../../sys/posture/namespaces.js'
 import { type CellPlan, givenCapabilities, userId } from './arguments.js'
 import { capabilityMask } from './capabilities.js'
 import { expectedMounts, type HostFiles, readHostFiles } from './expected-mounts.js'
+import { isKernel } from './kernel.js'
 
 export interface ExpectationOrder {
   readonly plan: CellPlan
@@ -16,7 +16,7 @@ export interface ExpectationOrder {
 }
 
 /** What must be observed of a cell that is built by this plan, whatever was built; the limits apart, because they can change while it lives. */
-export function expectedOfCell({ plan, hasGroups, host = readHostFiles(), countsFilters = doesCountFilters() }: ExpectationOrder): readonly Expectation[] {
+export function expectedOfCell({ plan, hasGroups, host = readHostFiles(), countsFilters = isKernel(5, 9) }: ExpectationOrder): readonly Expectation[] {
   return [
     { control: 'namespaces', value: Object.fromEntries(namespaceNames.map((name) => [name, 'own'])) },
     { control: 'uid-map', value: idMap(plan, process.geteuid?.() ?? 0) },
@@ -50,11 +50,6 @@ const periodUs = 100_000
 
 function idMap({ ids }: CellPlan, own: number): Json {
   return ids.kind === 'range' ? [[0, ids.base, ids.size]] : [[userId, own, 1]]
-}
-
-function doesCountFilters(): boolean {
-  const [major = 0, minor = 0] = release().split('.').map(Number)
-  return major > 5 || (major === 5 && minor >= 9)
 }
 
 /** It mounts nothing any more, and has set a filter of its own. */

@@ -1,5 +1,5 @@
-import type { CellLayer } from '../../contract/driver.js'
-import { type CellPlan, diskFolders } from './arguments.js'
+import type { CellLayer, GivenEntry } from '../../contract/driver.js'
+import { type CellPlan, diskFolders, ownFolders, wardenPath } from './arguments.js'
 import { placedMounts } from './placed-mounts.js'
 import { isOverlay } from './root-mode.js'
 
@@ -9,8 +9,19 @@ export function cellLayers(plan: CellPlan, isFolder: (path: string) => boolean):
     mode === 'overlay' ? [{ kind: 'overlay', path: target, index: layer }] : [],
   )
   if (!isOverlay(plan)) return [...diskFolders(plan).map(({ path }): CellLayer => ({ kind: 'folder', path })), ...ofMounts]
-  const ofTemplate = plan.spec.root.binds.flatMap(({ source, target }, index): CellLayer[] =>
-    isFolder(source) ? [{ kind: 'overlay', path: target, index }] : [],
-  )
-  return [{ kind: 'folder', path: '/' }, { kind: 'folder', path: '/dev/shm' }, ...ofTemplate, ...ofMounts]
+  const { binds } = plan.spec.root
+  const ofTemplate = binds.flatMap(({ source, target }, index): CellLayer[] => (isFolder(source) ? [{ kind: 'overlay', path: target, index }] : []))
+  const root: CellLayer = { kind: 'folder', path: '/', given: givenInRoot(plan), mounted: ['/dev', '/proc', ...binds.map(({ target }) => target)] }
+  return [root, { kind: 'folder', path: '/dev/shm' }, ...ofTemplate, ...ofMounts]
+}
+
+/** What bwrap and the warden make in an empty root, but for what is mounted there. */
+function givenInRoot(plan: CellPlan): GivenEntry[] {
+  const folders = ownFolders(plan).map(({ path, mode }): GivenEntry => ({ path: path.slice(1), type: 'folder', mode: Number.parseInt(mode, 8), target: '' }))
+  const links = [...plan.spec.root.symlinks, { path: '/var/run', target: '/run' }]
+  return [
+    { path: wardenPath.slice(1), type: 'file', mode: 0o444, target: '' },
+    ...folders,
+    ...links.map(({ path, target }): GivenEntry => ({ path: path.slice(1), type: 'link', mode: 0o777, target })),
+  ]
 }

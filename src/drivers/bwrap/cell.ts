@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Cell, CellLayer, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../../contract/driver.js'
+import type { Beneath, Bystander, Cell, CellLayer, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Limits } from '../../contract/limits.js'
 import type { Expectation, Posture } from '../../contract/posture.js'
@@ -16,6 +16,7 @@ export interface CellParts {
   readonly process: SpawnedProcess
   readonly users: readonly GuestUser[]
   readonly layers: readonly CellLayer[]
+  readonly beneath: (index: number) => Promise<Beneath>
   readonly limits: CellLimits
   readonly inspection: CellInspection
   /** What stops its guests all at once; undefined where there are no cgroups. */
@@ -53,6 +54,10 @@ export class BwrapCell implements Cell {
     return this.#parts.inspection.expects(this.#parts.limits.current())
   }
 
+  beneath(index: number): Promise<Beneath> {
+    return this.#parts.beneath(index)
+  }
+
   diagnosis(): string {
     return this.#parts.process.diagnosis()
   }
@@ -78,11 +83,13 @@ export class BwrapCell implements Cell {
     return this.#parts.limits.usage().cpuMs ?? processorTimeBelow(this.#parts.process.pid)
   }
 
-  async pause(): Promise<void> {
+  async pause(besides: readonly Bystander[] = []): Promise<void> {
     const { cgroup } = this.#parts
     if (cgroup === undefined) throw new SandboxError('unsupported', 'programs cannot be paused: no cgroup holds this cell', { hint: 'glovebox doctor' })
+    const groups = besides.flatMap(({ group }) => group ?? [])
+    if (groups.length < besides.length) throw new SandboxError('unsupported', 'this cell has no cgroups that tell one run from another')
     this.#isPaused = true
-    await cgroup.freeze()
+    await cgroup.freeze(groups)
   }
 
   async resume(): Promise<void> {

@@ -8,6 +8,7 @@ import { nativeProgram } from '../../sys/native.js'
 import { childrenOf, innerPid } from '../../sys/posture/process-tree.js'
 import { resizeDisk } from '../../sys/resize-disk.js'
 import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
+import { findBeneath } from './beneath.js'
 import { type CellPlan, type CellPrograms, cellArgv, guestUsers } from './arguments.js'
 import { BwrapCell, endProcess } from './cell.js'
 import { createInspection } from './cell-inspection.js'
@@ -44,6 +45,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
       process,
       users: usersOf(lease),
       layers: cellLayers(plan, isFolder),
+      beneath: findBeneath(plan),
       limits,
       inspection,
       cgroup: lease.cgroup,

@@ -60,7 +60,7 @@ function fakeCell(warden: SpawnedProcess, folder: string): Cell {
     posture: () => Promise.resolve([]),
     usage: () => Promise.resolve({ ...nothingCounted, memoryBytes: undefined, processes: undefined }),
     worked: () => processorTimeBelow(warden.pid),
-    pause: () => standstill.begin(),
+    pause: (besides) => standstill.begin(besides?.map(({ pid }) => pid)),
     resume: () => {
       standstill.end()
       return Promise.resolve()

@@ -15,9 +15,10 @@ export class Standstill {
     this.#warden = warden
   }
 
-  async begin(): Promise<void> {
+  async begin(besides: readonly number[] = []): Promise<void> {
     const deadline = performance.now() + patienceMs
-    for (let moving = this.#moving(); moving.length > 0; moving = this.#moving()) {
+    const others = (): number[] => this.#moving().filter((pid) => !besides.includes(pid))
+    for (let moving = others(); moving.length > 0; moving = others()) {
       if (performance.now() > deadline) {
         this.end()
         throw new SandboxError('busy', `not every program stood still within ${patienceMs} ms`)

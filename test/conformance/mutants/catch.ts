@@ -3,8 +3,8 @@ import { allCases, type CaseResult, runCases, type Subject } from '../../../src/
 import { createWorld } from '../world.js'
 import type { Mutant } from './table.js'
 
-/** An attack on a limit that a lie took away would reach this machine; ten thousand operations take too long to do them for every lie. */
-const leftOut = ['attacks/', 'files/swapped-links']
+/** An attack on a limit that a lie took away would reach this machine; thousands of operations take too long to do them for every lie. */
+const leftOut = ['attacks/', 'files/swapped-links', 'files/deep-tree', 'files/watch-overflow']
 
 /** Each mutant fails the cases that are named for it, and no other. */
 export function catchMutants(mutants: readonly Mutant[]): void {

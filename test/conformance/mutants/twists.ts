@@ -79,7 +79,7 @@ export function lyingCell(lie: { readonly close?: (cell: Cell) => Promise<void>;
         posture: (subject) => cell.posture(subject),
         usage: () => cell.usage(),
         worked: () => cell.worked(),
-        pause: () => lie.pause?.(cell) ?? cell.pause(),
+        pause: (besides) => lie.pause?.(cell) ?? cell.pause(besides),
         resume: () => cell.resume(),
         close: () => lie.close?.(cell) ?? cell.close(),
       }
