@@ -49,7 +49,6 @@ const PROGRAMS = {
       'self-filter.c',
       'setup.c',
       'sha256.c',
-      'spare.c',
       'spawn.c',
       'start.c',
       'tap.c',

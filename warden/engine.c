@@ -68,13 +68,26 @@ static const char *add_credit(struct run *run, const struct frame *frame)
   return NULL;
 }
 
-static const char *release(struct run *run)
+/* The program takes it apart once more, itself. */
+static const char *fault_in_release(const struct run *run, const struct frame *frame)
 {
+  if (!run->later) return frame->length ? "RELEASE of a program that was told what to become" : NULL;
+  struct start told = { 0 };
+  const char *why = start_tell(frame->payload, frame->length, &told);
+  start_free(&told);
+  return why;
+}
+
+static const char *release(struct run *run, const struct frame *frame)
+{
+  const char *why = fault_in_release(run, frame);
+  if (why) return why;
   /* What is to die must not run first. */
   if (run->doom.wanted) return NULL;
   if (run->phase != RUN_GATED) return "RELEASE for a run that is not at its gate";
   run->phase = RUN_RELEASED;
-  send(run->link, "", 1, MSG_NOSIGNAL);
+  if (run->later) send(run->link, frame->payload, frame->length, MSG_NOSIGNAL);
+  else send(run->link, "", 1, MSG_NOSIGNAL);
   /* Others of its id may have stopped it. Its number is its own: see below. */
   kill(run->program, SIGCONT);
   return NULL;
@@ -99,7 +112,7 @@ static const char *act_on_run(struct warden *warden, struct run *run, const stru
   if (run->connection && frame->type == FRAME_SIGNAL) return "SIGNAL for a connection";
   if (connection_is_dialing(run) && frame->type == FRAME_STDIN) return "STDIN for a connection that is not made";
   if (frame->type == FRAME_STDIN) return feed_take(warden, run, frame);
-  if (frame->type == FRAME_RELEASE) return release(run);
+  if (frame->type == FRAME_RELEASE) return release(run, frame);
   if (frame->type == FRAME_RESIZE) return resize(run, frame);
   if (frame->type == FRAME_CREDIT) return add_credit(run, frame);
   /* Its number is its own: the keeper lets a dead program go only after the warden has taken note. */

@@ -19,7 +19,7 @@ static const struct rule RULES[] = {
   { FRAME_KILL, 0, 0, 1, 0, 0, 1 },
   { FRAME_CREDIT, 1, 2, 1, 4, 4, 1 },
   { FRAME_CLOSE, 0, 0, 0, 0, 0, 1 },
-  { FRAME_RELEASE, 0, 0, 1, 0, 0, 1 },
+  { FRAME_RELEASE, 0, 0, 1, 0, START_TOLD_MOST, 1 },
   { FRAME_RESIZE, 0, 0, 1, 4, 4, 1 },
   { FRAME_CONNECT, 0, 0, 1, 2, 2, 1 },
 };

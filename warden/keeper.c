@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -51,7 +52,6 @@ static void take_places(const struct plan *plan)
   for (size_t i = 0; i < plan->warden->join_count; i++) kept.fds[kept.count++] = plan->warden->joins[i].fd;
   if (plan->warden->rules.given) kept.fds[kept.count++] = plan->warden->rules.fd;
   if (plan->start->layers && plan->warden->layers >= 0) kept.fds[kept.count++] = plan->warden->layers;
-  if (plan->cradle >= 0) kept.fds[kept.count++] = plan->cradle;
   if (fds_close_all_but(&kept) < 0) give_up(plan, "close", "descriptors");
 }
 
@@ -62,7 +62,6 @@ static void close_what_programs_need(const struct plan *plan)
   for (size_t i = 0; i < plan->warden->join_count; i++) close(plan->warden->joins[i].fd);
   if (plan->warden->rules.given) close(plan->warden->rules.fd);
   if (plan->start->layers && plan->warden->layers >= 0) close(plan->warden->layers);
-  if (plan->cradle >= 0) close(plan->cradle);
 }
 
 /* The keeper lives as long as anything of the run does; what the program was told, it need not know, nor its memory hold. */
@@ -110,6 +109,18 @@ static void judge_silence(const struct plan *plan, pid_t program)
   tell_failure(plan, &report);
 }
 
+/* With what the program is to become, where it was not told before; that is not for the keeper to keep. */
+static void hand_on_release(int link, int status)
+{
+  uint8_t word[START_TOLD_MOST];
+  ssize_t got;
+  while ((got = recv(link, word, sizeof word, 0)) < 0 && errno == EINTR) { }
+  /* A warden that is gone opens no gate; with this end of it closed, the program ends too. */
+  if (got <= 0) _exit(1);
+  send(status, word, (size_t)got, MSG_NOSIGNAL);
+  explicit_bzero(word, (size_t)got);
+}
+
 /* True when the program was released; false when it was killed before. */
 static bool pass_gate(const struct plan *plan, int status, pid_t program)
 {
@@ -120,10 +131,7 @@ static bool pass_gate(const struct plan *plan, int status, pid_t program)
     tell(plan->link, &report);
     while (poll(ends, 2, -1) < 0 && errno == EINTR) { }
     if (!ends[0].revents) {
-      char word;
-      /* A warden that is gone opens no gate; with this end of it closed, the program ends too. */
-      if (recv(plan->link, &word, 1, 0) != 1) _exit(1);
-      send(status, "", 1, MSG_NOSIGNAL);
+      hand_on_release(plan->link, status);
       return true;
     }
     heard = hear(status, &report.failure);
@@ -191,7 +199,7 @@ static _Noreturn void keep(const struct plan *plan)
   take_places(plan);
   int status[2];
   const bool gate = plan->start->gate;
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, status) < 0) give_up(plan, "make", "status socket");
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, status) < 0) give_up(plan, "make", "status socket");
   pid_t program = fork();
   if (program < 0) give_up(plan, "fork", "the program");
   if (program == 0) {

@@ -13,7 +13,6 @@ struct plan {
   struct start *start; /* freed by the keeper once the program has its copy */
   int stdio[3]; /* the program's ends; [0] is -1 when its stdin is /dev/null */
   int link;
-  int cradle; /* where the payload of START will arrive, of which `start` is but the kind so far; -1: it is all there */
 };
 
 /* Forks the keeper, with their side of the ends. -1 with errno. */

@@ -82,9 +82,7 @@ static void judge(struct pass *pass, size_t index)
   struct verdict *verdict = &pass->verdicts[index];
   if (process->parent == pass->self) {
     verdict->run = run_kept_by(pass->warden, process->pid);
-    bool spare = process->pid == pass->warden->spare.keeper && !pass->everything;
-    verdict->judgement = spare ? FOREIGN : OURS;
-    if (spare) return;
+    verdict->judgement = OURS;
     /* A keeper is no stranger: only the warden reaps it, so its number is certain. */
     if (!verdict->run || pass->everything) strike(pass, index);
     return;

@@ -114,7 +114,7 @@ static int sooner(int one, int other)
 static int wait_ms(const struct warden *warden)
 {
   if (is_restless(warden)) return 0;
-  return sooner(sooner(kill_wait_ms(warden), connection_wait_ms(warden)), spare_wait_ms(warden));
+  return sooner(kill_wait_ms(warden), connection_wait_ms(warden));
 }
 
 static void serve_round(struct warden *warden, struct slots *slots)
@@ -131,7 +131,6 @@ static void serve_round(struct warden *warden, struct slots *slots)
   if (were_strays && !warden->strays) runs_reap(warden);
   runs_settle(warden);
   push_channel(warden);
-  spare_tend(warden, ready == 0);
 }
 
 static void hello(struct warden *warden)

@@ -161,19 +161,31 @@ static void obey_rules(const struct child *child)
   if (child->rules.given) close(child->rules.fd);
 }
 
+static void enter_folder(const struct child *child)
+{
+  if (chdir(child->start->cwd) == 0) return;
+  struct failure failure = { .stage = STAGE_CWD };
+  failure_note(&failure, "enter", child->start->cwd);
+  fail_at(child, &failure);
+}
+
 /*
  * Everything is done but execve. The filter holds already and may refuse these two calls: then their errno is told, by the exit status where it
  * cannot be written. They are not tried again on EINTR, which only such a filter gives, there being no handler of signals.
  */
-static void wait_at_gate(const struct child *child)
+static void wait_at_gate(struct child *child)
 {
   const struct failure word = { .stage = AT_GATE };
-  char release;
+  uint8_t release[START_TOLD_MOST];
   ssize_t written = write(child->status, &word, sizeof word);
   if (written != (ssize_t)sizeof word) _exit(written < 0 ? errno : EIO);
-  ssize_t got = read(child->status, &release, 1);
+  ssize_t got = read(child->status, release, sizeof release);
   if (got < 0) fail(child, "wait at", "the gate");
   if (got == 0) _exit(EPIPE);
+  if (!child->start->later) return;
+  errno = EPROTO;
+  if (start_tell(release, (size_t)got, child->start)) fail(child, "understand", "RELEASE");
+  enter_folder(child);
 }
 
 static const char *value_of(char **envp, const char *name)
@@ -222,14 +234,6 @@ static _Noreturn void serve_files(const struct child *child)
   _exit(files_worker(0, 1, layers));
 }
 
-static void enter_folder(const struct child *child)
-{
-  if (chdir(child->start->cwd) == 0) return;
-  struct failure failure = { .stage = STAGE_CWD };
-  failure_note(&failure, "enter", child->start->cwd);
-  fail_at(child, &failure);
-}
-
 static void unblock_signals(void)
 {
   sigset_t none;
@@ -237,33 +241,18 @@ static void unblock_signals(void)
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Dies with its keeper until it knows what to become, so that nothing waits for nobody. */
-static void await_start(struct child *child, int cradle, struct start *start)
-{
-  uint8_t bytes[SPARE_START_MOST];
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ssize_t got = recv(cradle, bytes, sizeof bytes, 0);
-  if (got <= 0) _exit(0);
-  close(cradle);
-  errno = EPROTO;
-  if (start_parse(bytes, (size_t)got, start)) fail(child, "understand", "START");
-  child->start = start;
-}
-
 _Noreturn void become_program(const struct plan *plan, int status)
 {
   struct child child = { .warden = plan->warden, .start = plan->start, .rules = plan->warden->rules, .status = status };
-  struct start told;
   if (setsid() < 0) fail(&child, "make", "session");
   if (child.start->terminal && ioctl(0, TIOCSCTTY, 0) < 0) fail(&child, "control", "terminal");
   umask(022);
   reset_signals();
-  if (plan->cradle >= 0) await_start(&child, plan->cradle, &told);
   join_groups(&child);
   close_what_is_not_its_own(&child);
   set_rlimits(&child);
   drop_privileges(&child);
-  enter_folder(&child);
+  if (!child.start->later) enter_folder(&child);
   if (child.start->worker) prctl(PR_SET_NAME, "files");
   unblock_signals();
   obey_rules(&child);

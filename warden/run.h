@@ -62,6 +62,7 @@ struct run {
   bool connection; /* neither keeper nor program, but a socket */
   struct dial dial;
   bool terminal; /* its stdio is one */
+  bool later; /* what it is to become comes with its release */
   bool gate; /* asked for: until its release the program does not run */
   pid_t keeper; /* 0 once reaped: until then its number cannot mean another process */
   int link;     /* datagrams from the keeper; -1 once the keeper is reaped */

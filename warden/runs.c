@@ -162,7 +162,6 @@ static void reap_any(struct warden *warden)
   int status;
   pid_t pid;
   while (!warden->strays && (pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
-    if (pid == warden->spare.keeper) spare_forget(warden);
     for (size_t i = 0; i < warden->run_count; i++)
       if (warden->runs[i]->keeper == pid) bury_keeper(warden, warden->runs[i], status);
   }

@@ -7,7 +7,6 @@
 #include "fds.h"
 #include "keeper.h"
 #include "report.h"
-#include "spare.h"
 #include "terminal.h"
 #include "wire.h"
 
@@ -39,12 +38,10 @@ static void enlist(struct warden *warden, struct run *run, const struct ends *en
 /* 0 when it failed, with errno and in `object` what could not be made. */
 static pid_t make_keeper(struct warden *warden, struct start *start, struct ends *ends, const char **object)
 {
-  pid_t keeper = spare_take(warden, start, ends);
-  if (keeper) return keeper;
   *object = start->terminal ? "one more terminal" : "pipes";
   if (ends_open(warden, ends, start) < 0 || !fds_leave_room(ends->link[ENDS_OURS]) || !fds_leave_room(ends->link[ENDS_THEIRS])) return 0;
   *object = "keeper";
-  keeper = keeper_fork(&(struct plan){ .warden = warden, .start = start, .cradle = -1 }, ends);
+  pid_t keeper = keeper_fork(&(struct plan){ .warden = warden, .start = start }, ends);
   if (keeper < 0) return 0;
   ends_close_side(ends, ENDS_THEIRS);
   return keeper;
@@ -60,6 +57,7 @@ void spawn_run(struct warden *warden, uint32_t id, struct start *start)
   if (!run) return refuse(warden, id, "run");
   run->id = id;
   run->gate = start->gate;
+  run->later = start->later;
   run->terminal = start->terminal;
   const char *object = NULL;
   run->keeper = make_keeper(warden, start, &ends, &object);

@@ -5,7 +5,7 @@
 
 #include "wire.h"
 
-enum { STDIN_FED = 1, GATE = 2, TERMINAL = 4, WORKER = 8, LAYERS = 16, ALL_FLAGS = 31 };
+enum { STDIN_FED = 1, GATE = 2, TERMINAL = 4, WORKER = 8, LAYERS = 16, LATER = 32, ALL_FLAGS = 63 };
 
 struct cursor {
   const uint8_t *at;
@@ -101,10 +101,12 @@ static void take_flags(struct cursor *cursor, struct start *start)
   start->terminal = flags & TERMINAL;
   start->worker = flags & WORKER;
   start->layers = flags & LAYERS;
+  start->later = flags & LATER;
   if (flags > ALL_FLAGS) cursor->why = "START has unknown flags";
   else if ((start->terminal || start->worker) && !start->stdin_fed) cursor->why = "START has a terminal or a worker without input";
   else if (start->terminal && start->worker) cursor->why = "START has a worker at a terminal";
   else if (start->layers && !start->worker) cursor->why = "START has layers without a worker";
+  else if (start->later && (!start->gate || start->terminal || start->worker)) cursor->why = "START leaves for later what it cannot";
 }
 
 static bool is_side(uint16_t length)
@@ -117,14 +119,9 @@ static bool is_component(const char *name)
   return strlen(name) <= START_GROUP_MOST && !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
 }
 
-static const char *fault_in(const struct start *start)
+static const char *fault_in_told(const struct start *start)
 {
-  /* setresuid(-1) means "as it is", which would leave the warden's own id to the program. */
-  if (start->uid == UINT32_MAX || start->gid == UINT32_MAX) return "START has the id -1";
   if (!start->argv[0]) return "START has no argument";
-  if (start->worker && start->argv[1]) return "START has a worker with arguments";
-  if (start->terminal && !(is_side(start->rows) && is_side(start->columns))) return "START has a terminal of an impossible size";
-  if (!is_component(start->group)) return "START has a group that is no name of a folder";
   for (char **entry = start->envp; *entry; entry++) {
     const char *equals = strchr(*entry, '=');
     if (!equals || equals == *entry) return "START has an environment entry without a name";
@@ -132,18 +129,40 @@ static const char *fault_in(const struct start *start)
   return NULL;
 }
 
-static const char *take_all(struct cursor *cursor, struct start *start)
+static const char *fault_in(const struct start *start)
+{
+  /* setresuid(-1) means "as it is", which would leave the warden's own id to the program. */
+  if (start->uid == UINT32_MAX || start->gid == UINT32_MAX) return "START has the id -1";
+  if (start->worker && start->argv[0] && start->argv[1]) return "START has a worker with arguments";
+  if (start->terminal && !(is_side(start->rows) && is_side(start->columns))) return "START has a terminal of an impossible size";
+  if (!is_component(start->group)) return "START has a group that is no name of a folder";
+  if (!start->later) return fault_in_told(start);
+  return *start->cwd || *start->argv || *start->envp ? "START tells what it leaves for later" : NULL;
+}
+
+static struct strings room_for(const struct start *start)
 {
   struct strings strings = { .list = start->memory };
   strings.text = (char *)(strings.list + 2 * (START_STRINGS_MOST + 1));
+  return strings;
+}
+
+static void take_told(struct cursor *cursor, struct strings *strings, struct start *start)
+{
+  start->cwd = take_string(cursor, strings);
+  start->argv = take_list(cursor, strings);
+  start->envp = take_list(cursor, strings);
+}
+
+static const char *take_all(struct cursor *cursor, struct start *start)
+{
+  struct strings strings = room_for(start);
   take_flags(cursor, start);
   start->uid = take_u32(cursor);
   start->gid = take_u32(cursor);
   start->capabilities = take_u64(cursor);
   take_rlimits(cursor, start);
-  start->cwd = take_string(cursor, &strings);
-  start->argv = take_list(cursor, &strings);
-  start->envp = take_list(cursor, &strings);
+  take_told(cursor, &strings, start);
   start->group = take_string(cursor, &strings);
   if (start->terminal) {
     start->rows = take_u16(cursor);
@@ -154,16 +173,32 @@ static const char *take_all(struct cursor *cursor, struct start *start)
   return fault_in(start);
 }
 
+/* Each string costs at least the four bytes of its length on the wire and one NUL here, so the payload's size bounds the copies. */
+static bool make_room(struct start *start, size_t length)
+{
+  start->memory = malloc(2 * (START_STRINGS_MOST + 1) * sizeof(char *) + length + 1);
+  return start->memory;
+}
+
 const char *start_parse(const uint8_t *bytes, size_t length, struct start *start)
 {
-  *start = (struct start){ .bytes = bytes, .length = length };
-  /* Each string costs at least the four bytes of its length on the wire and one NUL here, so the payload's size bounds the copies. */
-  start->memory = malloc(2 * (START_STRINGS_MOST + 1) * sizeof(char *) + length + 1);
-  if (!start->memory) return "no memory for START";
+  *start = (struct start){ 0 };
+  if (!make_room(start, length)) return "no memory for START";
   struct cursor cursor = { .at = bytes, .left = length };
   const char *why = take_all(&cursor, start);
   if (why) start_free(start);
   return why;
+}
+
+const char *start_tell(const uint8_t *bytes, size_t length, struct start *start)
+{
+  free(start->memory);
+  if (!make_room(start, length)) return "no memory for RELEASE";
+  struct cursor cursor = { .at = bytes, .left = length };
+  struct strings strings = room_for(start);
+  take_told(&cursor, &strings, start);
+  if (cursor.why) return cursor.why;
+  return cursor.left ? "RELEASE has bytes after its end" : fault_in_told(start);
 }
 
 void start_free(struct start *start)

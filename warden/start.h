@@ -8,6 +8,9 @@
 
 enum { START_STRINGS_MOST = 4096, START_STRING_MOST = 131071, START_RLIMITS_MOST = 16, START_GROUP_MOST = 255, START_SIDE_MOST = 4096 };
 
+/* What a program is told with its release: what fits a single datagram wherever we run. */
+enum { START_TOLD_MOST = 32768 };
+
 struct start_rlimit {
   uint32_t resource;
   uint64_t soft, hard;
@@ -19,6 +22,7 @@ struct start {
   bool terminal; /* stdio is a terminal of `rows` and `columns` */
   bool worker;   /* no execve: the process serves files itself */
   bool layers;   /* and holds the folder of layers */
+  bool later;    /* folder, arguments and environment come with its release */
   uint16_t rows, columns;
   uint32_t uid, gid;
   uint64_t capabilities;
@@ -28,13 +32,13 @@ struct start {
   char **argv; /* both end with NULL, as execve wants them */
   char **envp;
   char *group; /* one path component, or empty */
-  const uint8_t *bytes; /* the payload itself, not a copy */
-  size_t length;
   void *memory;
 };
 
 /* NULL when the payload is well formed (then start_free it); else what is wrong with it. */
 const char *start_parse(const uint8_t *bytes, size_t length, struct start *start);
+/* The same for the payload of RELEASE: cwd, argv and envp of a START that left them for later, and nothing else, is set. */
+const char *start_tell(const uint8_t *bytes, size_t length, struct start *start);
 void start_free(struct start *start);
 
 #endif

@@ -11,7 +11,6 @@
 #include "queue.h"
 #include "rules.h"
 #include "run.h"
-#include "spare.h"
 #include "used-ids.h"
 
 enum { WARDEN_RUNS_MOST = 1024, WARDEN_JOINS_MOST = 8, WARDEN_JOIN_NAME_MOST = 255 };
@@ -42,7 +41,6 @@ struct warden {
   struct rules rules;
   struct run *runs[WARDEN_RUNS_MOST];
   size_t run_count;
-  struct spare spare;
   struct used_ids used;
   bool strays;               /* a keeper was lost: its processes come to the warden and must die */
   unsigned stray_clean_passes;

@@ -9,16 +9,23 @@ import type { Link, Party } from './link.js'
 import { Outbox } from './outbox.js'
 import { PortConnection, type WardenConnection } from './port-connection.js'
 import { Run, type StartResult } from './run.js'
-import { encodeStart, type StartRequest } from './start-payload.js'
+import { encodeReady, encodeStart, encodeTold, type ReadyRequest, type StartRequest, type ToldRequest } from './start-payload.js'
 
 export interface Warden {
   /** Throws SandboxError('invalid') when the request does not fit the protocol; a program that cannot be started is a result. */
   start(request: StartRequest, options?: StartOptions): Promise<StartResult>
   /**
+   * Makes a program ready before anyone knows what it is to become. As `atGate` of a start, `atGate` looks at it and decides; undefined when it did not come
+   * about, which is no loss. It dies with the channel. Neither it nor its coming about keeps this process alive: see `hold`.
+   */
+  prepare(request: ReadyRequest, atGate: (pid: number) => Promise<void>): Promise<ReadyProgram | undefined>
+  /**
    * To a port of the cell's loopback. Rejects with SandboxError: 'invalid' for no port, 'not-found' when nothing listens there, 'busy' when what
    * listens takes nobody in for ten seconds, or when no more connections can be had.
    */
   connect(port: number): Promise<WardenConnection>
+  /** This process stays alive, as long as the channel does, until the answer is called. */
+  hold(): () => void
   /** Settles when the channel is over: undefined after close(), else why. */
   readonly ended: Promise<SandboxError | undefined>
   /** Ends the cell. Whoever still waits for something of it gets SandboxError('closed'). Idempotent. */
@@ -36,6 +43,16 @@ export interface StartOptions {
    * the program ran, or how it ended before.
    */
   readonly giveUp?: AbortSignal
+}
+
+/** A program at its gate that does not know yet what it is to become. */
+export interface ReadyProgram {
+  /** False once it was launched, dropped, or ended by another. */
+  readonly isWaiting: boolean
+  /** As a start; undefined when it never ran: it waits no more, was ended on its way by another, or cannot be told that much. */
+  launch(told: ToldRequest, options?: Pick<StartOptions, 'giveUp'>): Promise<StartResult | undefined>
+  /** Resolves when nothing of it is left. Quiet when it waits no more. */
+  drop(): Promise<void>
 }
 
 export interface ConnectOptions {
@@ -94,19 +111,20 @@ async function endsByItself(run: Run): Promise<boolean> {
   }
 }
 
-async function passGate(run: Run, atGate: (pid: number) => Promise<void>): Promise<void> {
+/** Whether it may be released; it is not when it was over before. */
+async function lookAtGate(run: Run, atGate: (pid: number) => Promise<void>): Promise<boolean> {
   const pid = await run.gated
-  if (pid === undefined) return
+  if (pid === undefined) return false
   try {
     // Before its release a run is answered only when it, or the channel, is over.
     await Promise.race([atGate(pid), run.started])
   } catch (error) {
-    if (run.isDoomed || (await endsByItself(run))) return
+    if (run.isDoomed || (await endsByItself(run))) return false
     // A channel that is over has taken the run along.
     await run.kill().catch(() => {})
     throw error
   }
-  run.release()
+  return true
 }
 
 async function answerOf(run: Run, { atGate, giveUp }: StartOptions): Promise<StartResult> {
@@ -115,12 +133,38 @@ async function answerOf(run: Run, { atGate, giveUp }: StartOptions): Promise<Sta
   giveUp?.addEventListener('abort', kill, { once: true })
   if (giveUp?.aborted) kill()
   try {
-    if (atGate) await passGate(run, atGate)
+    if (atGate && (await lookAtGate(run, atGate))) run.release()
     const result = await run.started
     if (run.isDoomed) await run.kill()
     return result
   } finally {
     giveUp?.removeEventListener('abort', kill)
+  }
+}
+
+class WaitingProgram implements ReadyProgram {
+  readonly #run: Run
+
+  constructor(run: Run) {
+    this.#run = run
+  }
+
+  get isWaiting(): boolean {
+    return this.#run.isAtGate
+  }
+
+  async launch(told: ToldRequest, options: Pick<StartOptions, 'giveUp'> = {}): Promise<StartResult | undefined> {
+    const payload = encodeTold(told)
+    const run = this.#run
+    if (!payload || !run.isAtGate) return undefined
+    run.ref()
+    run.release(payload)
+    const result = await answerOf(run, options)
+    return !result.started && result.exit && !run.isDoomed ? undefined : result
+  }
+
+  async drop(): Promise<void> {
+    if (this.#run.isAtGate) await this.#run.kill()
   }
 }
 
@@ -174,6 +218,22 @@ class Connection implements Warden {
       this.#outbox.send(encodeHeader('start', payload.length, { run: id }), payload)
       return await answerOf(run, options)
     })
+  }
+
+  async prepare(request: ReadyRequest, atGate: (pid: number) => Promise<void>): Promise<ReadyProgram | undefined> {
+    const payload = encodeReady(request)
+    const run = await this.#asNext((id) => {
+      const begun = new Run({ id, isFed: request.stdin, isGated: true, hasTerminal: false, link: this.#link })
+      begun.unref()
+      this.#outbox.send(encodeHeader('start', payload.length, { run: id }), payload)
+      return Promise.resolve(begun)
+    })
+    return (await lookAtGate(run, atGate)) ? new WaitingProgram(run) : undefined
+  }
+
+  hold(): () => void {
+    this.#hold()
+    return () => this.#release()
   }
 
   async connect(port: number): Promise<WardenConnection> {

@@ -14,6 +14,8 @@ export const maxPieceBytes = 256 * 1024
 export const maxFilterBytes = 32_768
 export const maxRulesBytes = 4 * 2 ** 20
 export const maxStartBytes = 4 * 2 ** 20
+/** What a program is told with its release is one datagram. */
+export const maxToldBytes = 32_768
 
 export const frameTypes = {
   hello: 0x01,
@@ -73,7 +75,7 @@ export const frameRules: Readonly<Record<Side, readonly FrameRule[]>> = {
     rule('kill', [0, 0]),
     rule('credit', [4, 4], { ofStream: true }),
     rule('close', [0, 0], { ofRun: false }),
-    rule('release', [0, 0]),
+    rule('release', [0, maxToldBytes]),
     rule('resize', [4, 4]),
     rule('connect', [2, 2]),
   ],

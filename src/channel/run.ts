@@ -10,7 +10,7 @@
 import { SandboxError } from '../contract/errors.js'
 import type { OutputEvent } from '../contract/run.js'
 import { type FlowOptions, InputFlow, OutputCredit } from './credit.js'
-import { encodeFrame, encodeNumberFrame, type Frame, readU32 } from './frames.js'
+import { encodeFrame, encodeHeader, encodeNumberFrame, type Frame, readU32 } from './frames.js'
 import { Latch } from './latch.js'
 import type { Link, Party } from './link.js'
 import { failureOf, parseExited, parseFailed, parsePid, type StartFailure, type WardenExit } from './messages.js'
@@ -110,11 +110,16 @@ export class Run implements WardenProcess, Party {
     return this.#gone !== undefined
   }
 
-  /** Quiet when the run is over already, or is to be. */
-  release(): void {
-    if (this.#state !== 'gated' || this.isDoomed) return
+  /** Whether it waits there, and is not to be killed. */
+  get isAtGate(): boolean {
+    return this.#state === 'gated' && !this.isDoomed
+  }
+
+  /** With what it is to become, where it was not told before. Quiet when the run is over already, or is to be. */
+  release(told?: Uint8Array): void {
+    if (!this.isAtGate) return
     this.#state = 'released'
-    this.#link.outbox.send(encodeFrame('release', { run: this.id }))
+    this.#link.outbox.send(encodeHeader('release', told?.length ?? 0, { run: this.id }), ...(told ? [told] : []))
   }
 
   write(bytes: Uint8Array): Promise<boolean> {
@@ -162,7 +167,7 @@ export class Run implements WardenProcess, Party {
   }
 
   unref(): void {
-    if (this.#isLetGo || this.#state !== 'running') return
+    if (this.#isLetGo || this.#state === 'over') return
     this.#isLetGo = true
     this.#link.letGo()
   }

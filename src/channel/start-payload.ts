@@ -1,6 +1,6 @@
 /** The payload of START: everything a program is started with. */
 import { SandboxError } from '../contract/errors.js'
-import { maxStartBytes } from './frames.js'
+import { maxStartBytes, maxToldBytes } from './frames.js'
 
 export interface ResourceLimit {
   readonly resource: number
@@ -35,22 +35,31 @@ export interface StartRequest {
   readonly group?: string
 }
 
+/** What a program is to become. */
+export type ToldRequest = Pick<StartRequest, 'argv' | 'env' | 'cwd'>
+
+/** All that a program is but for what it is to become. */
+export type ReadyRequest = Omit<StartRequest, keyof ToldRequest | 'terminal' | 'worker' | 'layers'>
+
 export interface StartPayload extends StartRequest {
   /** Whether it waits before it runs until RELEASE. */
   readonly gate?: boolean
+  /** Whether RELEASE tells what it is to become: then nothing here does. Needs `gate`. */
+  readonly later?: boolean
 }
 
-const maxStrings = 4096
-const maxStringBytes = 131_071
-const maxRlimits = 16
+export const maxStrings = 4096
+export const maxStringBytes = 131_071
+export const maxRlimits = 16
 const maxGroupBytes = 255
 
-const stdinFlag = 1
-const gateFlag = 2
-const terminalFlag = 4
-const workerFlag = 8
-const layersFlag = 16
-const allFlags = 31
+export const stdinFlag = 1
+export const gateFlag = 2
+export const terminalFlag = 4
+export const workerFlag = 8
+export const layersFlag = 16
+export const laterFlag = 32
+export const allFlags = 63
 const maxSide = 4096
 const fixedBytes = 4 + 4 + 4 + 8 + 4
 const rlimitBytes = 20
@@ -70,15 +79,13 @@ function measure(field: string, text: string): Text {
   return { text, byteLength }
 }
 
-interface Texts {
+interface ToldTexts {
   readonly cwd: Text
   readonly argv: readonly Text[]
   readonly env: readonly Text[]
-  readonly group: Text
 }
 
-function measureAll(request: StartRequest): Texts {
-  if (request.argv.length === 0) throw new SandboxError('invalid', 'argv is empty')
+function measureTold(request: ToldRequest): ToldTexts {
   const variables = Object.entries(request.env)
   for (const [field, count] of [
     ['argv', request.argv.length],
@@ -90,8 +97,11 @@ function measureAll(request: StartRequest): Texts {
     cwd: measure('cwd', request.cwd),
     argv: request.argv.map((argument, index) => measure(`argv[${index}]`, argument)),
     env: variables.map(([name, value]) => measureVariable(name, value)),
-    group: measureGroup(request.group ?? ''),
   }
+}
+
+function sizeOf({ cwd, argv, env }: ToldTexts): number {
+  return [cwd, ...argv, ...env].reduce((sum, each) => sum + 4 + each.byteLength, 8)
 }
 
 function measureVariable(name: string, value: string): Text {
@@ -99,7 +109,7 @@ function measureVariable(name: string, value: string): Text {
   return measure(`env.${name.slice(0, 80)}`, `${name}=${value}`)
 }
 
-function isGroup(name: string): boolean {
+export function isGroup(name: string): boolean {
   return Buffer.byteLength(name) <= maxGroupBytes && !name.includes('/') && name !== '.' && name !== '..'
 }
 
@@ -108,7 +118,7 @@ function measureGroup(name: string): Text {
   return measure('group', name)
 }
 
-function isSide(length: number): boolean {
+export function isSide(length: number): boolean {
   return Number.isInteger(length) && length >= 1 && length <= maxSide
 }
 
@@ -127,8 +137,9 @@ function checkKind({ terminal, worker, layers, stdin, argv }: StartRequest): voi
   if (layers && !worker) throw new SandboxError('invalid', 'layers: only a worker holds them')
 }
 
-function flagsOf({ stdin, gate, terminal, worker, layers }: StartPayload): number {
-  return (stdin ? stdinFlag : 0) | (gate ? gateFlag : 0) | (terminal ? terminalFlag : 0) | (worker ? workerFlag : 0) | (layers ? layersFlag : 0)
+function flagsOf({ stdin, gate, terminal, worker, layers, later }: StartPayload): number {
+  const parts = [stdin && stdinFlag, gate && gateFlag, terminal && terminalFlag, worker && workerFlag, layers && layersFlag, later && laterFlag]
+  return parts.reduce<number>((flags, part) => flags | (part === undefined || part === false ? 0 : part), 0)
 }
 
 function checkNumbers(request: StartRequest): void {
@@ -148,13 +159,11 @@ function checkNumbers(request: StartRequest): void {
 /** Throws SandboxError('invalid') naming the field when the request does not fit the protocol. */
 export function encodeStart(request: StartPayload): Buffer {
   checkNumbers(request)
-  const { cwd, argv, env, group } = measureAll(request)
+  if (request.argv.length === 0 && !request.later) throw new SandboxError('invalid', 'argv is empty')
+  const told = measureTold(request)
+  const group = measureGroup(request.group ?? '')
   checkKind(request)
-  const texts = [cwd, ...argv, ...env, group]
-  const size = texts.reduce(
-    (sum, each) => sum + 4 + each.byteLength,
-    fixedBytes + request.rlimits.length * rlimitBytes + 8 + (request.terminal ? sizeBytes : 0),
-  )
+  const size = fixedBytes + request.rlimits.length * rlimitBytes + sizeOf(told) + 4 + group.byteLength + (request.terminal ? sizeBytes : 0)
   if (size > maxStartBytes) throw new SandboxError('invalid', `argv and env have ${size} bytes together; at most ${maxStartBytes} are possible`)
 
   const payload = Buffer.allocUnsafe(size)
@@ -168,14 +177,35 @@ export function encodeStart(request: StartPayload): Buffer {
     at = payload.writeBigUInt64LE(soft, at)
     at = payload.writeBigUInt64LE(hard, at)
   }
-  at = writeText(payload, cwd, at)
+  at = writeTold(payload, told, at)
+  at = writeText(payload, group, at)
+  if (request.terminal) encodeSize(request.terminal).copy(payload, at)
+  return payload
+}
+
+/** The START of a program that is told later what to become. */
+export function encodeReady(request: ReadyRequest): Buffer {
+  return encodeStart({ ...request, argv: [], env: {}, cwd: '', gate: true, later: true })
+}
+
+/** What RELEASE tells such a program; undefined when it is more than RELEASE can. Throws SandboxError('invalid') as `encodeStart` does. */
+export function encodeTold(request: ToldRequest): Buffer | undefined {
+  if (request.argv.length === 0) throw new SandboxError('invalid', 'argv is empty')
+  const told = measureTold(request)
+  const size = sizeOf(told)
+  if (size > maxToldBytes) return undefined
+  const payload = Buffer.allocUnsafe(size)
+  writeTold(payload, told, 0)
+  return payload
+}
+
+function writeTold(payload: Buffer, { cwd, argv, env }: ToldTexts, start: number): number {
+  let at = writeText(payload, cwd, start)
   at = payload.writeUInt32LE(argv.length, at)
   for (const each of argv) at = writeText(payload, each, at)
   at = payload.writeUInt32LE(env.length, at)
   for (const each of env) at = writeText(payload, each, at)
-  at = writeText(payload, group, at)
-  if (request.terminal) encodeSize(request.terminal).copy(payload, at)
-  return payload
+  return at
 }
 
 /** As RESIZE has it too. */
@@ -189,100 +219,4 @@ function writeText(payload: Buffer, { text, byteLength }: Text, at: number): num
   const start = payload.writeUInt32LE(byteLength, at)
   payload.write(text, start, 'utf8')
   return start + byteLength
-}
-
-/** Reads fields in order and refuses to go past the end. */
-class Cursor {
-  readonly #bytes: Buffer
-  #at = 0
-
-  constructor(payload: Uint8Array) {
-    this.#bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
-  }
-
-  get isAtEnd(): boolean {
-    return this.#at === this.#bytes.length
-  }
-
-  u16(): number {
-    return this.#bytes.readUInt16LE(this.#advance(2))
-  }
-
-  u32(): number {
-    return this.#bytes.readUInt32LE(this.#advance(4))
-  }
-
-  u64(): bigint {
-    return this.#bytes.readBigUInt64LE(this.#advance(8))
-  }
-
-  count(most: number): number {
-    const count = this.u32()
-    if (count > most) throw malformed()
-    return count
-  }
-
-  text(): string {
-    const length = this.count(maxStringBytes)
-    const start = this.#advance(length)
-    const bytes = this.#bytes.subarray(start, start + length)
-    if (bytes.includes(0)) throw malformed()
-    return bytes.toString('utf8')
-  }
-
-  #advance(length: number): number {
-    const start = this.#at
-    if (length > this.#bytes.length - start) throw malformed()
-    this.#at = start + length
-    return start
-  }
-}
-
-function malformed(): SandboxError {
-  return new SandboxError('broken', 'the engine sent a malformed START')
-}
-
-/** The warden's reading of START; throws only SandboxError('broken'). */
-export function decodeStart(payload: Uint8Array): StartPayload {
-  const cursor = new Cursor(payload)
-  const flags = cursor.u32()
-  if (flags > allFlags) throw malformed()
-  const uid = cursor.u32()
-  const gid = cursor.u32()
-  const capabilities = cursor.u64()
-  const rlimits = Array.from({ length: cursor.count(maxRlimits) }, () => ({ resource: cursor.u32(), soft: cursor.u64(), hard: cursor.u64() }))
-  const cwd = cursor.text()
-  const argv = Array.from({ length: cursor.count(maxStrings) }, () => cursor.text())
-  const variables = Array.from({ length: cursor.count(maxStrings) }, () => splitVariable(cursor.text()))
-  const group = cursor.text()
-  const kind = decodeKind(flags, cursor)
-  if (argv.length === 0 || (kind.worker && argv.length > 1) || !isGroup(group) || !cursor.isAtEnd) throw malformed()
-  return {
-    argv,
-    env: Object.fromEntries(variables),
-    cwd,
-    uid,
-    gid,
-    capabilities,
-    rlimits,
-    stdin: (flags & stdinFlag) !== 0,
-    group,
-    gate: (flags & gateFlag) !== 0,
-    ...kind,
-  }
-}
-
-function decodeKind(flags: number, cursor: Cursor): Pick<StartPayload, 'terminal' | 'worker' | 'layers'> {
-  const [isFed, hasTerminal, isWorker, hasLayers] = [stdinFlag, terminalFlag, workerFlag, layersFlag].map((flag) => (flags & flag) !== 0)
-  if (((hasTerminal || isWorker) && !isFed) || (hasTerminal && isWorker) || (hasLayers && !isWorker)) throw malformed()
-  const rows = hasTerminal ? cursor.u16() : 1
-  const cols = hasTerminal ? cursor.u16() : 1
-  if (!isSide(rows) || !isSide(cols)) throw malformed()
-  return { ...(hasTerminal && { terminal: { cols, rows } }), ...(isWorker && { worker: 'files' }), ...(hasLayers && { layers: true }) }
-}
-
-function splitVariable(text: string): [name: string, value: string] {
-  const split = text.indexOf('=')
-  if (split < 1) throw malformed()
-  return [text.slice(0, split), text.slice(split + 1)]
 }

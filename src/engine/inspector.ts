@@ -3,7 +3,7 @@
  * is handed out, a program while it waits at its gate.
  */
 import { createHash } from 'node:crypto'
-import type { StartRequest } from '../channel/index.js'
+import type { ReadyRequest, StartRequest } from '../channel/index.js'
 import type { Cell, GuestUser } from '../contract/driver.js'
 import type { Expectation, Observation, Posture } from '../contract/posture.js'
 import type { UserName } from '../contract/spec.js'
@@ -24,6 +24,10 @@ export interface GatedProgram {
   readonly request: StartRequest
   readonly run: ProgramLook['run']
   readonly depth: 'full' | 'short'
+}
+
+interface LookOrder extends Pick<GatedProgram, 'pid' | 'user' | 'depth'> {
+  readonly request: ReadyRequest & Pick<StartRequest, 'layers'>
 }
 
 export class Inspector {
@@ -78,6 +82,16 @@ export class Inspector {
     }
   }
 
+  /** The same for one that is nobody's run yet. */
+  inspectReady(program: Pick<GatedProgram, 'pid' | 'user'> & { readonly request: ReadyRequest }): Promise<Look> {
+    return this.#look({ ...program, depth: 'short' })
+  }
+
+  /** What was seen of it is told of this run. */
+  adopt(look: Look, run: ProgramLook['run']): void {
+    this.#short = { run, ...look }
+  }
+
   /** The same for one of our own, which is nobody's run. */
   async inspectWorker(worker: Omit<GatedProgram, 'run' | 'depth'>): Promise<void> {
     const name = `${worker.user.name} ${worker.request.layers === true}`
@@ -85,7 +99,7 @@ export class Inspector {
     this.#knownWorkers.add(name)
   }
 
-  async #look({ pid, user, request, depth }: Omit<GatedProgram, 'run'>): Promise<Look> {
+  async #look({ pid, user, request, depth }: LookOrder): Promise<Look> {
     const demand = { request, groups: user.groups, filterHash: this.#filterHash, warden: this.#warden }
     const expectations = depth === 'full' ? fullProgramExpectations(demand) : programExpectations(demand)
     const postures = await this.#cell.posture({ kind: 'program', pid, depth, group: request.group })

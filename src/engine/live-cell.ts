@@ -19,6 +19,7 @@ import { LifetimeClock } from './lifetime-clock.js'
 import type { MadeCell } from './making.js'
 import { brokenCell } from './open-cell.js'
 import type { ProgramSurroundings } from './program-starter.js'
+import { ReadyPrograms } from './ready-programs.js'
 import { RunningProgram } from './running-program.js'
 
 /** A cell that was looked at, with the root that its programs see. */
@@ -55,6 +56,7 @@ export class LiveCell {
   readonly #order: LiveCellOrder
   readonly #leftovers = new Leftovers()
   readonly #programs = new Set<RunningProgram>()
+  readonly #ready: ReadyPrograms | undefined
   /** `coming`, `leaving`: what happens to it is the affair of whoever brings it or takes it away, and does not end the sandbox. */
   #stage: 'coming' | 'here' | 'leaving' = 'coming'
 
@@ -62,6 +64,8 @@ export class LiveCell {
     this.made = made
     this.#order = order
     this.#files = this.#hostWith(() => this.surroundings)
+    // A profile of the user's own may refuse what a program does between its release and its execve.
+    if (made.inspector && order.info().spec.seccomp === undefined) this.#ready = new ReadyPrograms(() => this.surroundings)
   }
 
   get files(): FilesHost {
@@ -90,6 +94,7 @@ export class LiveCell {
       inspector,
       ledger,
       leftovers: this.#leftovers,
+      ready: this.#ready,
       answerMs: bounds.answerMs,
       processors,
       limits: () => info().spec.limits,
@@ -121,6 +126,17 @@ export class LiveCell {
     throw new SandboxError('unsupported', userRefusal(name, told.available ? 'this cell has no such user' : told.why), { hint: 'glovebox doctor' })
   }
 
+  /** Resolves when none waits to become a program: it is none yet. */
+  async dropReady(): Promise<void> {
+    await this.#ready?.drop()
+  }
+
+  /** What stands still cannot end, so nothing that nobody waits for is kept over a pause. */
+  async standStill(): Promise<void> {
+    await this.dropReady()
+    await this.made.open.cell.pause()
+  }
+
   /** A program that was started in it. */
   track<Program extends PlatformProcess>(program: Program): Program {
     if (!(program instanceof RunningProgram)) return program
@@ -143,6 +159,7 @@ export class LiveCell {
   async close(): Promise<void> {
     const { warden, cell } = this.made.open
     this.#leftovers.end()
+    this.#ready?.end()
     this.files.workers.close()
     warden.close()
     await cell.close()

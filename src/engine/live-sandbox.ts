@@ -8,7 +8,7 @@ import { checkLimits, checkRun, type PlannedSandbox } from '../policy/apply.js'
 import { lackingLimits } from '../policy/choose.js'
 import { planRun } from '../policy/run.js'
 import { changeLimits } from '../policy/spec.js'
-import { buildReceipt, type ReceiptFacts } from '../receipt/index.js'
+import type { ReceiptFacts } from '../receipt/index.js'
 import { CellHold } from './cell-hold.js'
 import type { FilesHost } from './file-operation.js'
 import { Ledger } from './ledger.js'
@@ -20,8 +20,8 @@ import { readProcesses } from './process-table-usage.js'
 import { isListening } from './ports-listening.js'
 import { type PortsOrder, SandboxPorts } from './ports.js'
 import { startProgram } from './program-starter.js'
+import { receiptNow, type ReceiptStory } from './receipt-now.js'
 import type { Remade } from './remaking.js'
-import { unseenPrograms } from './unseen-programs.js'
 import type { LayeredSandbox } from './snapshots-access.js'
 import type { KeepAside } from './snapshots-facet.js'
 
@@ -161,16 +161,8 @@ export class LiveSandbox {
   /** What holds, looked at now. Throws SandboxError('conflict') while there is nothing to look at. */
   async receipt(): Promise<UnsignedReceipt> {
     const { machine, policy } = this.#making
-    return this.asked(async () => {
-      const { inspector, probe } = this.#hold.here.made
-      const cell = (await inspector?.inspectCell()) ?? { expectations: [], postures: [] }
-      const found = (await inspector?.inspectEverything()) ?? { inspected: { processes: 0, threads: 0, complete: false }, living: [] }
-      const usage = await this.usage()
-      const { runs } = this.#ledger
-      const programs = inspector?.programs ?? unseenPrograms(runs)
-      const stated = { info: this.info, origins: this.#origins, policies: policy.layers }
-      return buildReceipt({ ...stated, issuedAt: new Date().toISOString(), machine, probe, cell, programs, runs, usage, ...found })
-    })
+    const story = async (): Promise<ReceiptStory> => ({ usage: await this.usage(), runs: this.#ledger.runs, info: this.info, origins: this.#origins })
+    return this.asked(async () => receiptNow({ cell: this.#hold.here, machine, policy, story }))
   }
 
   #release(finished: () => void): void {
@@ -185,7 +177,7 @@ export class LiveSandbox {
     return new Lifetime({
       info,
       policy,
-      memory: { stop: () => cell().pause(), goOn: () => cell().resume() },
+      memory: { stop: () => this.#hold.here.standStill(), goOn: () => cell().resume() },
       files: { stop: () => this.#hold.putAway(), goOn: () => this.#hold.bringBack() },
       // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- asked for the first time when there is no hold yet
       worked: () => (this.#hold ? this.#hold.current?.made : home)?.open.cell.worked(),

@@ -1,5 +1,5 @@
 import type { StartRequest, StartResult } from '../channel/index.js'
-import type { CellRun, GuestUser, Probe, TemplateRoot } from '../contract/driver.js'
+import type { CellRun, GuestUser, Probe, RunLimits, TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
 import type { Ending, LimitHits } from '../contract/run.js'
@@ -14,7 +14,8 @@ import type { Stop } from './outcome.js'
 import { RunningProgram, type RunSurroundings } from './running-program.js'
 import { killedEarly, notStarted, startError, type StartFailure } from './start-failure.js'
 import { StartPatience } from './start-patience.js'
-import { startRequest } from './start-request.js'
+import { programKind, type ReadyPrograms, type ReadyRun } from './ready-programs.js'
+import { countedIn, startRequest } from './start-request.js'
 import { UnstartedProgram } from './unstarted-program.js'
 import { hitsOf } from './usage.js'
 
@@ -26,6 +27,8 @@ export interface ProgramSurroundings extends Pick<RunSurroundings, 'failure' | '
   readonly ledger: Ledger
   /** Undefined where nobody looks: the cell isolates nothing. */
   readonly inspector: Inspector | undefined
+  /** Those that were made ready; undefined where none is ever. */
+  readonly ready: ReadyPrograms | undefined
   /** Of the machine. */
   readonly processors: number
   /** How long a start may take. */
@@ -51,18 +54,15 @@ export async function startProgram(order: ProgramOrder, surroundings: ProgramSur
   const { plan, user } = order
   const { open, root, probe } = surroundings
   refuseUnheld(plan, probe)
-  const run = beginRun(plan, surroundings)
-  let entry: LedgerEntry | undefined
+  const request = startRequest({ plan, user, cell: open.cell, root, probe })
+  order.signal?.throwIfAborted()
+  await surroundings.checkOpen()
+  const posture = surroundings.inspector?.depthFor(user.name) ?? 'none'
+  const entry = surroundings.ledger.begin({ commandHash: hashOf(plan.command), user: user.name, environment: Object.keys(request.env).sort(), posture })
   try {
-    const request = startRequest({ plan, user, cell: open.cell, root, probe, group: run.group })
-    order.signal?.throwIfAborted()
-    await surroundings.checkOpen()
-    const posture = surroundings.inspector?.depthFor(user.name) ?? 'none'
-    entry = surroundings.ledger.begin({ commandHash: hashOf(plan.command), user: user.name, environment: Object.keys(request.env).sort(), posture })
-    return await launch({ ...order, run, request, entry }, surroundings)
+    return await launch({ ...order, request, entry }, surroundings)
   } catch (error) {
-    if (entry) surroundings.ledger.drop(entry)
-    run.close().catch(() => undefined)
+    surroundings.ledger.drop(entry)
     throw error
   }
 }
@@ -74,11 +74,14 @@ function refuseUnheld({ limits }: RunPlan, probe: Probe): void {
   if (lacking.length > 0) throw new SandboxError('unsupported', lacking.join('; '), { hint: 'glovebox doctor' })
 }
 
-function beginRun({ limits }: RunPlan, { open }: ProgramSurroundings): CellRun {
+function limitsOf({ limits }: RunPlan): RunLimits {
   const own = (name: 'memory' | 'processes', value: number): number | undefined => (limits.stated.includes(name) ? value : undefined)
-  const memoryBytes = own('memory', limits.memoryBytes)
-  const run = open.cell.beginRun({ memoryBytes, processes: own('processes', limits.processes) })
-  if (memoryBytes === undefined || run.group !== undefined) return run
+  return { memoryBytes: own('memory', limits.memoryBytes), processes: own('processes', limits.processes) }
+}
+
+function beginRun(limits: RunLimits, { open }: ProgramSurroundings): CellRun {
+  const run = open.cell.beginRun(limits)
+  if (limits.memoryBytes === undefined || run.group !== undefined) return run
   run.close().catch(() => undefined)
   throw new SandboxError('unsupported', 'limits.memory cannot be enforced for a single run: nothing here counts its memory by itself', {
     hint: 'glovebox doctor',
@@ -86,26 +89,29 @@ function beginRun({ limits }: RunPlan, { open }: ProgramSurroundings): CellRun {
 }
 
 interface Launch extends ProgramOrder {
-  readonly run: CellRun
   readonly request: StartRequest
   readonly entry: LedgerEntry
 }
 
-async function launch({ plan, user, signal, run, request, entry }: Launch, surroundings: ProgramSurroundings): Promise<RunningProgram | UnstartedProgram> {
+async function launch({ plan, user, signal, request, entry }: Launch, surroundings: ProgramSurroundings): Promise<RunningProgram | UnstartedProgram> {
   const { ledger, probe } = surroundings
   const { answerMs, watchAnswer, leftovers, clock, checkMoving } = surroundings
   const startedAt = clock.now()
   const patience = new StartPatience({ timeMs: plan.timeMs, answerMs, signal, clock, watchAnswer })
-  const result = await startAtGate({ user, run, request, entry, giveUp: patience.giveUp }, surroundings).finally(() => patience.end())
+  const { result, run } = await attempt({ plan, user, request, entry, giveUp: patience.giveUp }, surroundings).finally(() => patience.end())
   const { stop } = patience
   if (!result.started) {
-    if (result.exit) signal?.throwIfAborted()
-    const program = new UnstartedProgram({ ...unstarted({ plan, run, request, result, stop }, surroundings), wallMs: clock.now() - startedAt })
-    ledger.finish(entry, await program.ended)
-    run.close().catch(() => undefined)
-    return program
+    try {
+      if (result.exit) signal?.throwIfAborted()
+      const program = new UnstartedProgram({ ...unstarted({ plan, run, request, result, stop }, surroundings), wallMs: clock.now() - startedAt })
+      ledger.finish(entry, await program.ended)
+      return program
+    } finally {
+      run.close().catch(() => undefined)
+    }
   }
   if (entry.posture === 'none') run.spareTime()
+  surroundings.ready?.tend()
   const { cpus } = surroundings.limits()
   const processors = probe.limits.cpus.enforced ? Math.min(cpus, surroundings.processors) : surroundings.processors
   const memoryBytes = (): number | undefined => (probe.limits.memory.enforced ? surroundings.limits().memoryBytes : undefined)
@@ -130,7 +136,8 @@ async function launch({ plan, user, signal, run, request, entry }: Launch, surro
   return program
 }
 
-interface Unstarted extends Pick<Launch, 'plan' | 'run' | 'request'> {
+interface Unstarted extends Pick<Launch, 'plan' | 'request'> {
+  readonly run: CellRun
   readonly result: StartFailure
   readonly stop: Stop | undefined
 }
@@ -146,9 +153,50 @@ function unstarted({ plan, run, request, result, stop }: Unstarted, { open }: Pr
   return { outcome: notStarted(result, { program: request.argv[0] ?? '', isShell: typeof plan.command === 'string', isListed: open.isListed }) }
 }
 
-type GatedStart = Pick<Launch, 'user' | 'run' | 'request' | 'entry'> & { readonly giveUp: AbortSignal }
+type Attempt = Pick<Launch, 'plan' | 'user' | 'request' | 'entry'> & { readonly giveUp: AbortSignal }
 
-async function startAtGate({ user, run, request, entry, giveUp }: GatedStart, surroundings: ProgramSurroundings): Promise<StartResult> {
+interface Attempted {
+  readonly result: StartResult
+  readonly run: CellRun
+}
+
+/** By one that was made ready, or else anew. */
+async function attempt(order: Attempt, surroundings: ProgramSurroundings): Promise<Attempted> {
+  const limits = limitsOf(order.plan)
+  const kind = programKind(order.request, order.user, limits)
+  const ready = kind && (await surroundings.ready?.take(kind, order.giveUp))
+  return (ready && (await launchReady(ready, order, surroundings))) ?? (await startAnew(limits, order, surroundings))
+}
+
+async function launchReady(ready: ReadyRun, { request, user, entry, giveUp }: Attempt, surroundings: ProgramSurroundings): Promise<Attempted | undefined> {
+  const { program, run, look } = ready
+  surroundings.inspector?.adopt(look, { number: entry.number, user: user.name, environment: entry.environment })
+  try {
+    const result = await program.launch(request, { giveUp })
+    if (result) return { result, run }
+  } catch (error) {
+    run.close().catch(() => undefined)
+    throw error instanceof SandboxError && error.code === 'invalid' ? error : await surroundings.failure(error)
+  }
+  await program.drop().catch(() => undefined)
+  run.close().catch(() => undefined)
+  return undefined
+}
+
+async function startAnew(limits: RunLimits, order: Attempt, surroundings: ProgramSurroundings): Promise<Attempted> {
+  const run = beginRun(limits, surroundings)
+  try {
+    return { result: await startAtGate({ ...order, run, request: countedIn(order.request, run) }, surroundings), run }
+  } catch (error) {
+    run.close().catch(() => undefined)
+    throw error
+  }
+}
+
+async function startAtGate(
+  { user, run, request, entry, giveUp }: Attempt & { readonly run: CellRun },
+  surroundings: ProgramSurroundings,
+): Promise<StartResult> {
   const { open, inspector, failure, condemn } = surroundings
   const { number, environment, posture } = entry
   const depth = posture === 'none' ? undefined : posture

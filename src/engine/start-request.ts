@@ -1,5 +1,5 @@
 import type { StartRequest } from '../channel/index.js'
-import type { Cell, GuestUser, Probe, TemplateRoot } from '../contract/driver.js'
+import type { Cell, CellRun, GuestUser, Probe, TemplateRoot } from '../contract/driver.js'
 import { checkCommand, checkEnv } from '../policy/bounds.js'
 import type { RunPlan } from '../policy/run.js'
 
@@ -12,13 +12,11 @@ export interface StartContext {
   readonly cell: Cell
   readonly root: TemplateRoot
   readonly probe: Probe
-  /** Where the run is counted. */
-  readonly group?: string | undefined
 }
 
-/** All a program is started with. Nothing of this process's own environment or limits gets in. */
+/** All a program is started with but where it is counted. Nothing of this process's own environment or limits gets in. */
 export function startRequest(context: StartContext): StartRequest {
-  const { plan, user, cell, root, group } = context
+  const { plan, user, cell, root } = context
   const argv = typeof plan.command === 'string' ? [root.shell, '-c', plan.command] : plan.command
   const env = environmentOf(context)
   checkCommand(argv)
@@ -26,8 +24,12 @@ export function startRequest(context: StartContext): StartRequest {
   const { uid, gid, capabilities } = user
   const cwd = plan.cwd ?? cell.workdir
   const { stdin, terminal } = plan
-  const given = { ...(group !== undefined && { group }), ...(terminal && { terminal }) }
-  return { argv, env, cwd, uid, gid, capabilities, rlimits: rlimitsOf(context), stdin, ...given }
+  return { argv, env, cwd, uid, gid, capabilities, rlimits: rlimitsOf(context), stdin, ...(terminal && { terminal }) }
+}
+
+/** The same, with where it is counted. */
+export function countedIn<Request extends object>(request: Request, { group }: Pick<CellRun, 'group'>): Request & { readonly group?: string } {
+  return group === undefined ? request : { ...request, group }
 }
 
 /** Who it is run as is not for a template to say. A run without a terminal says so, for programs believe TERM. */

@@ -6,7 +6,7 @@ import { errno } from './errno.js'
 import type { ProgramSurroundings } from './program-starter.js'
 import type { StartFailure } from './start-failure.js'
 import { StartPatience } from './start-patience.js'
-import { startRequest } from './start-request.js'
+import { countedIn, startRequest } from './start-request.js'
 
 export interface WorkerOrder {
   /** What any program of the sandbox is held to. */
@@ -29,8 +29,8 @@ export async function startWorker(order: WorkerOrder, surroundings: ProgramSurro
   const { plan, user, layers } = order
   const run = open.cell.beginRun({ memoryBytes: undefined, processes: undefined })
   try {
-    const held = startRequest({ plan, user, cell: open.cell, root, probe, group: run.group })
-    const request: StartRequest = { ...held, argv: ['files'], env: {}, cwd: '/', stdin: true, worker: 'files', layers }
+    const held = startRequest({ plan, user, cell: open.cell, root, probe })
+    const request: StartRequest = { ...countedIn(held, run), argv: ['files'], env: {}, cwd: '/', stdin: true, worker: 'files', layers }
     order.signal?.throwIfAborted()
     await surroundings.checkOpen()
     const program = await launch({ request, user, signal: order.signal }, surroundings)

@@ -2,7 +2,7 @@ import { Duplex } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { encodeFrame, windowBytes } from '../../src/channel/frames.js'
 import { connectWarden } from '../../src/channel/index.js'
-import { decodeStart } from '../../src/channel/start-payload.js'
+import { decodeStart } from './start-reading.js'
 import { connected, numbers, request, running, ScriptedWarden, settle } from './scripted-warden.js'
 
 const closed: unknown = expect.objectContaining({ name: 'SandboxError', code: 'closed' })

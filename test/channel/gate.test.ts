@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { WardenExit } from '../../src/channel/index.js'
 import { encodeNumberFrame } from '../../src/channel/frames.js'
-import { decodeStart } from '../../src/channel/start-payload.js'
+import { decodeStart } from './start-reading.js'
 import { collect, openWarden } from './native-warden.js'
 import { connected, numbers, request, type ScriptedWarden, settle } from './scripted-warden.js'
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeStart, encodeStart, type StartPayload, type StartRequest } from '../../src/channel/start-payload.js'
+import { encodeStart, type StartPayload, type StartRequest } from '../../src/channel/start-payload.js'
+import { decodeStart } from './start-reading.js'
 import { SandboxError } from '../../src/contract/errors.js'
 import { request } from './scripted-warden.js'
 

@@ -184,6 +184,7 @@ describe('in a process of its own', () => {
     ['idle', 'idle'],
     ['running', 'exited 5'],
     ['killing', 'gone'],
+    ['ready', 'ready exited 6'],
   ])('an open warden, %s, keeps it alive only as long as something is awaited', async (way, printed) => {
     expect(await runAlone('./liveness.ts', [way])).toBe(printed)
   })

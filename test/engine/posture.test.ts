@@ -30,7 +30,7 @@ describe('a cell', () => {
     expect(asked).toEqual([{ kind: 'cell' }])
     expect(await said(id, 'echo one')).toBe('one\n')
     expect(await said(id, 'echo two')).toBe('two\n')
-    expect(asked.slice(1).map((subject) => subject.kind === 'program' && subject.depth)).toEqual(['full', 'short'])
+    expect(asked.slice(1, 3).map((subject) => subject.kind === 'program' && subject.depth)).toEqual(['full', 'short'])
   })
 
   test('that is not as demanded is closed before anyone gets it', async () => {

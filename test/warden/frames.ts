@@ -48,6 +48,8 @@ export interface Start {
   readonly rlimits?: readonly (readonly [resource: number, soft: bigint, hard: bigint])[]
   readonly stdin?: boolean
   readonly gate?: boolean
+  /** Folder, arguments and environment come with its release; `argv` is empty. */
+  readonly later?: boolean
   readonly terminal?: { readonly rows: number; readonly cols: number }
   readonly worker?: boolean
   readonly layers?: boolean
@@ -80,25 +82,26 @@ export function encode(frame: { type: number; stream?: number; run?: number; pay
 }
 
 /** A terminal and a worker are always fed. */
-const flagsOf = ({ stdin, gate, terminal, worker, layers }: Start): number =>
-  (stdin || terminal || worker ? 1 : 0) | (gate ? 2 : 0) | (terminal ? 4 : 0) | (worker ? 8 : 0) | (layers ? 16 : 0)
+const flagsOf = ({ stdin, gate, terminal, worker, layers, later }: Start): number =>
+  (stdin || terminal || worker ? 1 : 0) | (gate || later ? 2 : 0) | (terminal ? 4 : 0) | (worker ? 8 : 0) | (layers ? 16 : 0) | (later ? 32 : 0)
 
 /** As START and RESIZE have it. */
 export const sizeOf = ({ rows, cols }: { readonly rows: number; readonly cols: number }): Buffer => u32(rows | (cols << 16))
 
+/** As RELEASE has it for a program that was not told before. */
+export function toldPayload({ cwd = '/', argv, env = ['PATH=/usr/bin:/bin'] }: Pick<Start, 'cwd' | 'argv' | 'env'>): Buffer {
+  return Buffer.concat([str(cwd), u32(argv.length), ...argv.map(str), u32(env.length), ...env.map(str)])
+}
+
 export function startPayload(start: Start): Buffer {
   const rlimits = start.rlimits ?? []
-  const env = start.env ?? ['PATH=/usr/bin:/bin']
+  const told = start.later ? { cwd: start.cwd ?? '', argv: start.argv, env: start.env ?? [] } : start
   return Buffer.concat([
     u32(flagsOf(start), start.uid ?? process.getuid?.() ?? 0, start.gid ?? process.getgid?.() ?? 0),
     u64(start.capabilities ?? 0n),
     u32(rlimits.length),
     ...rlimits.flatMap(([resource, soft, hard]) => [u32(resource), u64(soft), u64(hard)]),
-    str(start.cwd ?? '/'),
-    u32(start.argv.length),
-    ...start.argv.map(str),
-    u32(env.length),
-    ...env.map(str),
+    toldPayload(told),
     str(start.group ?? ''),
     ...(start.terminal ? [sizeOf(start.terminal)] : []),
   ])

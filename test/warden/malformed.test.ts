@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { encode, Peer, rulesPayload, startPayload, str, TYPE, u32, u64, WARDEN, WINDOW } from './frames.js'
+import { encode, Peer, rulesPayload, startPayload, str, toldPayload, TYPE, u32, u64, WARDEN, WINDOW } from './frames.js'
 
 const start = (run: number, payload = startPayload({ argv: ['sleep', '60'], stdin: true })) => encode({ type: TYPE.START, run, payload })
 const head = (flags = 0, uid = 0) => Buffer.concat([u32(flags, uid, 0), u64(0n)])
 const rules = (list: Parameters<typeof rulesPayload>[0]) => encode({ type: TYPE.RULES, payload: rulesPayload(list) })
 const connect = (run: number, port = 1) => encode({ type: TYPE.CONNECT, run, payload: Buffer.from([port, 0]) })
 const whole = startPayload({ argv: ['true'] })
+const later = startPayload({ argv: [], later: true })
+const release = (run: number, told: Parameters<typeof toldPayload>[0], behind = Buffer.alloc(0)) =>
+  encode({ type: TYPE.RELEASE, run, payload: Buffer.concat([toldPayload(told), behind]) })
 
 const cases: readonly (readonly [name: string, bytes: Buffer, says: RegExp])[] = [
   ['an unknown type', encode({ type: 0x55 }), /unknown frame type/],
@@ -33,7 +36,14 @@ const cases: readonly (readonly [name: string, bytes: Buffer, says: RegExp])[] =
   ['RULES for no path', rules([[3, '']]), /begin with/],
   ['RULES for too long a path', rules([[3, `/${'x'.repeat(4095)}`]]), /too long a path/],
   ['a NUL in a path of RULES', rules([[3, '/a\0b']]), /NUL/],
-  ['RELEASE with a payload', encode({ type: TYPE.RELEASE, run: 1, payload: u32(1) }), /length/],
+  ['RELEASE that tells what was told', Buffer.concat([start(1, startPayload({ argv: ['true'], gate: true })), release(1, { argv: ['true'] })]), /was told/],
+  ['RELEASE that tells nothing of what was left for later', Buffer.concat([start(1, later), encode({ type: TYPE.RELEASE, run: 1 })]), /cut short/],
+  ['RELEASE without arguments', Buffer.concat([start(1, later), release(1, { argv: [] })]), /no argument/],
+  ['RELEASE with a variable without a name', Buffer.concat([start(1, later), release(1, { argv: ['true'], env: ['=x'] })]), /without a name/],
+  ['RELEASE with a NUL in its folder', Buffer.concat([start(1, later), release(1, { argv: ['true'], cwd: '/\0' })]), /NUL/],
+  ['RELEASE with more behind', Buffer.concat([start(1, later), release(1, { argv: ['true'] }, Buffer.alloc(1))]), /after its end/],
+  ['RELEASE on its way to the gate', Buffer.concat([start(1, later), release(1, { argv: ['true'] })]), /not at its gate/],
+  ['RELEASE too long, before its bytes come', encode({ type: TYPE.RELEASE, run: 1, length: 32769 }), /length/],
   ['RELEASE of no run', encode({ type: TYPE.RELEASE }), /wrong run id/],
   ['RELEASE of a run that was never started', encode({ type: TYPE.RELEASE, run: 9 }), /never started/],
   ['RELEASE of a run without a gate', Buffer.concat([start(1), encode({ type: TYPE.RELEASE, run: 1 })]), /not at its gate/],
@@ -70,7 +80,13 @@ const cases: readonly (readonly [name: string, bytes: Buffer, says: RegExp])[] =
   ['an empty START', encode({ type: TYPE.START, run: 1 }), /length/],
   ['a START cut short', start(1, whole.subarray(0, whole.length - 1)), /cut short/],
   ['a START with more behind', start(1, Buffer.concat([whole, Buffer.alloc(1)])), /after its end/],
-  ['a START with unknown flags', start(1, Buffer.concat([head(32), whole.subarray(20)])), /unknown flags/],
+  ['a START with unknown flags', start(1, Buffer.concat([head(64), whole.subarray(20)])), /unknown flags/],
+  ['a START that leaves for later without a gate', start(1, Buffer.concat([head(32), later.subarray(20)])), /what it cannot/],
+  ['a worker that is told later', start(1, Buffer.concat([head(43), later.subarray(20)])), /what it cannot/],
+  ['a terminal that is told later', start(1, Buffer.concat([head(39), later.subarray(20), u32(0x00500018)])), /what it cannot/],
+  ['a START that tells its arguments and leaves them for later', start(1, startPayload({ argv: ['true'], later: true })), /leaves for later/],
+  ['a START that tells its folder and leaves it for later', start(1, startPayload({ argv: [], cwd: '/', later: true })), /leaves for later/],
+  ['a START that tells variables and leaves them for later', start(1, startPayload({ argv: [], env: ['A=b'], later: true })), /leaves for later/],
   ['a terminal without input', start(1, Buffer.concat([head(4), whole.subarray(20), u32(0x00500018)])), /without input/],
   ['a terminal without a size', start(1, Buffer.concat([head(5), whole.subarray(20)])), /cut short/],
   ['a terminal without rows', start(1, Buffer.concat([head(5), whole.subarray(20), u32(0x00500000)])), /impossible size/],

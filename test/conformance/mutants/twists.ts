@@ -20,6 +20,8 @@ export function lyingWarden(lie: WardenLie): typeof connectWarden {
       ended: warden.ended,
       close: () => warden.close(),
       connect: (port) => warden.connect(port),
+      prepare: () => Promise.resolve(undefined),
+      hold: () => warden.hold(),
       start: async (request) => {
         const result = await warden.start(lie.request?.(request) ?? request)
         // A worker is no program: what it is told and answers is none of these lies.

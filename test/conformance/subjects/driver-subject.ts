@@ -8,7 +8,7 @@ import type { Spec, SpecInput } from '../../../src/contract/spec.js'
 import { outcomeOf } from '../../../src/engine/outcome.js'
 import { notStarted, startError } from '../../../src/engine/start-failure.js'
 import { signalNumber } from '../../../src/engine/signals.js'
-import { startRequest } from '../../../src/engine/start-request.js'
+import { countedIn, startRequest } from '../../../src/engine/start-request.js'
 import { nothingUsed, usageOf } from '../../../src/engine/usage.js'
 import { planRun } from '../../../src/policy/run.js'
 import { parseSpec } from '../../../src/policy/spec.js'
@@ -98,7 +98,7 @@ async function start({ cell, warden, spec, root, probe }: OpenSandbox, command: 
   const user = cell.users.find(({ name }) => name === plan.user)
   if (!user) throw new SandboxError('unsupported', `the cell has no user ${plan.user}`)
   const run = cell.beginRun({ memoryBytes: undefined, processes: undefined })
-  const request = startRequest({ plan, user, cell, root, probe, group: run.group })
+  const request = countedIn(startRequest({ plan, user, cell, root, probe }), run)
   const startedAt = performance.now()
   const result = await warden.start(request)
   if (result.started) return wrap(result.process, { run, startedAt })

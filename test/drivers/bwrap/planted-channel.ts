@@ -1,5 +1,6 @@
 import { encodeFrame, frameTypes, headerBytes } from '../../../src/channel/frames.js'
-import { decodeStart, encodeStart, type StartPayload } from '../../../src/channel/start-payload.js'
+import { encodeStart, type StartPayload } from '../../../src/channel/start-payload.js'
+import { decodeStart } from '../../channel/start-reading.js'
 import type { Cell, CellChannel } from '../../../src/contract/driver.js'
 
 /** What is changed on the way from the engine to the warden. */

@@ -1,0 +1,144 @@
+/**
+ * The next program of a kind, made ready before anyone knows what it is to become: in its group, with its ids, limits and filter, at its gate, and looked at. Nothing but
+ * our own code ever ran in it, so that what was found holds until it is released. Like a worker it counts as one of the sandbox's processes while it waits.
+ *
+ * One is made only once two programs of a kind were started in a row: whoever runs a single command pays nothing.
+ */
+import type { ReadyProgram, ReadyRequest, StartRequest } from '../channel/index.js'
+import type { CellRun, GuestUser, RunLimits } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import type { Look } from '../receipt/index.js'
+import type { ProgramSurroundings } from './program-starter.js'
+import { countedIn } from './start-request.js'
+
+export interface ProgramKind {
+  readonly user: GuestUser
+  readonly limits: RunLimits
+  readonly request: Omit<ReadyRequest, 'group'>
+}
+
+export interface ReadyRun {
+  readonly run: CellRun
+  readonly program: ReadyProgram
+  readonly look: Look
+}
+
+const alikeEnough = 2
+/** Where fewer processes are allowed, one that waits would be missed. */
+const leastProcesses = 32
+
+interface Held {
+  readonly key: string
+  readonly made: Promise<ReadyRun | undefined>
+}
+
+export class ReadyPrograms {
+  readonly #surroundings: () => ProgramSurroundings
+  #held: Held | undefined
+  #latest: { readonly key: string; readonly kind: ProgramKind } | undefined
+  #alike = 0
+  #soon: NodeJS.Immediate | undefined
+  #isOver = false
+
+  constructor(surroundings: () => ProgramSurroundings) {
+    this.#surroundings = surroundings
+  }
+
+  /** One of this kind, which is the taker's from then on; also one that is being made, unless the taker gives up first. */
+  async take(kind: ProgramKind, giveUp: AbortSignal): Promise<ReadyRun | undefined> {
+    const key = keyOf(kind)
+    this.#alike = this.#latest?.key === key ? this.#alike + 1 : 1
+    this.#latest = { key, kind }
+    const held = this.#held
+    if (held === undefined) return undefined
+    if (held.key !== key) {
+      if (this.#alike >= alikeEnough) void this.drop()
+      return undefined
+    }
+    this.#held = undefined
+    const letGo = this.#surroundings().open.warden.hold()
+    const ready = await unlessAborted(held.made, giveUp).finally(letGo)
+    if (ready?.program.isWaiting) return ready
+    void discard(held)
+    return undefined
+  }
+
+  /** Nobody waits for anything else now. */
+  tend(): void {
+    this.#soon ??= setImmediate(() => {
+      this.#soon = undefined
+      this.#make()
+    })
+  }
+
+  /** Resolves when none is there, nor on its way. */
+  async drop(): Promise<void> {
+    const held = this.#held
+    this.#held = undefined
+    if (held) await discard(held)
+  }
+
+  /** None is made any more; the one that is there ends with its cell. */
+  end(): void {
+    this.#isOver = true
+    clearImmediate(this.#soon)
+    void this.#held?.made.then((ready) => ready?.run.close().catch(() => undefined))
+  }
+
+  #make(): void {
+    const surroundings = this.#surroundings()
+    if (this.#isOver || this.#held !== undefined || this.#latest === undefined || this.#alike < alikeEnough) return
+    if (surroundings.limits().processes < leastProcesses) return
+    const { key, kind } = this.#latest
+    this.#held = { key, made: makeReady(kind, surroundings) }
+  }
+}
+
+function keyOf({ user, limits, request: { stdin, rlimits } }: ProgramKind): string {
+  return [user.name, stdin, limits.memoryBytes, limits.processes, ...rlimits.map(({ resource, soft, hard }) => `${resource}=${soft}/${hard}`)].join(' ')
+}
+
+async function discard({ made }: Held): Promise<void> {
+  const ready = await made
+  if (!ready) return
+  await ready.program.drop().catch(() => undefined)
+  ready.run.close().catch(() => undefined)
+}
+
+async function unlessAborted<T>(pending: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  if (signal.aborted) return undefined
+  return await new Promise((resolve, reject) => {
+    const giveUp = (): void => resolve(undefined)
+    signal.addEventListener('abort', giveUp, { once: true })
+    pending.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp))
+  })
+}
+
+/** Undefined when it did not come about, which is no loss. What is not as demanded ends the sandbox. */
+async function makeReady({ user, limits, request }: ProgramKind, surroundings: ProgramSurroundings): Promise<ReadyRun | undefined> {
+  const { open, inspector, condemn } = surroundings
+  // The first of a user's programs is read in full, at its own gate.
+  if (inspector?.depthFor(user.name) !== 'short') return undefined
+  let run: CellRun | undefined
+  try {
+    await surroundings.checkOpen()
+    const begun = (run = open.cell.beginRun(limits))
+    const counted = countedIn(request, run)
+    let look: Look | undefined
+    const program = await open.warden.prepare(counted, async (pid) => {
+      look = await inspector.inspectReady({ pid, user, request: counted })
+      begun.spareTime()
+    })
+    if (program && look) return { run, program, look }
+  } catch (error) {
+    if (error instanceof SandboxError && error.code === 'not-enforced') void condemn(error)
+  }
+  run?.close().catch(() => undefined)
+  return undefined
+}
+
+/** Undefined for one that is never made ahead. */
+export function programKind(request: StartRequest, user: GuestUser, limits: RunLimits): ProgramKind | undefined {
+  const { uid, gid, capabilities, rlimits, stdin, terminal } = request
+  return terminal ? undefined : { user, limits, request: { uid, gid, capabilities, rlimits, stdin } }
+}

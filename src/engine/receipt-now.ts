@@ -1,0 +1,32 @@
+import type { SandboxInfo, SandboxUsage } from '../contract/platform.js'
+import type { Origins, Policy } from '../contract/policy.js'
+import type { UnsignedReceipt } from '../contract/receipt.js'
+import { buildReceipt, type ReceiptFacts } from '../receipt/index.js'
+import type { LiveCell } from './live-cell.js'
+import { unseenPrograms } from './unseen-programs.js'
+
+/** What a sandbox says of itself. */
+export interface ReceiptStory {
+  readonly info: SandboxInfo
+  readonly origins: Origins
+  readonly runs: ReceiptFacts['runs']
+  readonly usage: SandboxUsage
+}
+
+export interface ReceiptOrder extends Pick<ReceiptFacts, 'machine'> {
+  readonly cell: LiveCell
+  readonly policy: Policy
+  /** Asked for when all was looked at. */
+  readonly story: () => Promise<ReceiptStory>
+}
+
+/** What holds in a sandbox, looked at now. Throws SandboxError('not-enforced') when that is not as demanded. */
+export async function receiptNow({ cell: live, policy, machine, story }: ReceiptOrder): Promise<UnsignedReceipt> {
+  const { inspector, probe } = live.made
+  await live.dropReady()
+  const cell = (await inspector?.inspectCell()) ?? { expectations: [], postures: [] }
+  const found = (await inspector?.inspectEverything()) ?? { inspected: { processes: 0, threads: 0, complete: false }, living: [] }
+  const told = await story()
+  const programs = inspector?.programs ?? unseenPrograms(told.runs)
+  return buildReceipt({ ...told, policies: policy.layers, issuedAt: new Date().toISOString(), machine, probe, cell, programs, ...found })
+}
