@@ -12,9 +12,9 @@ import {
   statfsSync,
   statSync,
 } from 'node:fs'
-import { homedir } from 'node:os'
 import { SandboxError } from '../contract/errors.js'
 import type { Mount } from '../contract/spec.js'
+import { homeFolders } from './home-folders.js'
 import { type Accounts, checkOverlaid, checkOwner, contentOf, ownGroupOf, readAccounts, type SourceIds } from './mount-source-owner.js'
 import { forbiddenAtTop, forbiddenInHome, forbiddenTrees, isBelow, kernelFilesystems, type SourceFacts, sourceRefusal } from './mount-source-rules.js'
 import { ownPlaces } from './places.js'
@@ -232,28 +232,8 @@ function readSurroundings(): Surroundings {
   return { homes: homeFolders(accounts.passwd), ownFolders: ownPlaces(), sockets: listeningSockets(), accounts }
 }
 
-const firstPersonId = 1000
-const lastPersonId = 60_000
-
-/** Of root, of whoever calls, and of the people that this machine knows. */
-function homeFolders(passwd: string): string[] {
-  const rows = passwd.split('\n').map((line) => line.split(':'))
-  const people = rows.filter(([, , uid]) => uid === '0' || (Number(uid) >= firstPersonId && Number(uid) <= lastPersonId)).map((row) => row[5] ?? '')
-  const below = ['/home', '/var/home'].flatMap((folder) => namesIn(folder).map((name) => `${folder}/${name}`))
-  const homes = ['/root', homedir(), ...people, ...below].filter((home) => home.startsWith('/') && home !== '/')
-  return [...new Set(homes)]
-}
-
 /** Bound to a path in our network namespace: a path is no secret there, and namespaces do not keep a guest from it. */
 function listeningSockets(): string[] {
   const lines = contentOf('/proc/net/unix').split('\n')
   return lines.flatMap((line) => /^(?:\S+ +){7}(\/.*)$/.exec(line)?.[1] ?? [])
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
-  }
 }

@@ -1,8 +1,12 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, lchownSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { runFake } from './cli.js'
+import { testUnless } from '../unless.js'
+import { accounts, gloveboxAs, makeOwn } from './accounts.js'
+import { type CliResult, fake, runFake } from './cli.js'
+
+const isTmpShared = realpathSync(tmpdir()) === '/tmp' && statSync('/tmp').uid === 0 && (statSync('/tmp').mode & 0o1000) !== 0
 
 let folder: string
 
@@ -36,5 +40,30 @@ describe('run --download into a folder that is there', () => {
     expect([code, existsSync(ran())]).toEqual([125, true])
     expect(stderr).toContain(`--download file/:${folder}/there: `)
     expect(existsSync(join(folder, 'there', 'file'))).toBe(false)
+  })
+})
+
+describe.each(accounts)('run --upload and --download by way of a link in /tmp, as $name', (account) => {
+  const link = (): string => `${folder}-link`
+  afterEach(() => rmSync(link(), { force: true }))
+
+  const transferAs = (uid: number): Promise<CliResult> => {
+    makeOwn(account, folder, ['home', 'changes', 'data'])
+    writeFileSync(join(folder, 'data', 'in'), 'in\n')
+    chmodSync(folder, 0o755)
+    symlinkSync(join(folder, 'data'), link())
+    lchownSync(link(), uid, uid)
+    const flags = ['--upload', `${link()}/in:in`, '--download', `out:${link()}/out`]
+    return gloveboxAs(account, ['run', '-q', ...fake, ...flags, '--', 'cp', 'in', 'out'], { top: folder, cwd: '/' })
+  }
+
+  testUnless(!isTmpShared && '/tmp is no folder of root’s with a sticky bit here')('follow one of their own', async () => {
+    expect(await transferAs(account.uid)).toMatchObject({ code: 0, stderr: '' })
+    expect(readFileSync(join(folder, 'data', 'out'), 'utf8')).toBe('in\n')
+  })
+
+  testUnless(process.getuid?.() !== 0 && 'only root makes a link that is another’s')('refuse another’s', async () => {
+    const { code, stderr } = await transferAs(54_321)
+    expect([code, stderr]).toEqual([125, expect.stringContaining('is a link, which a guest may have planted')])
   })
 })
