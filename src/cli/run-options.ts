@@ -70,7 +70,7 @@ export function addSandbox(command: Command): void {
     .option('--root <MODE>', 'its root: readonly or overlay (readonly)')
     .option('--mount <SRC[:DST][:MODE]>', 'show it a file or folder; may be repeated', repeated)
     .option('--upload <SRC[:DST]>', 'copy a file or folder into it before; may be repeated', repeated)
-    .option('--download <SRC[:DST]>', 'copy a file or folder out of it after; may be repeated', repeated)
+    .option('--download <SRC[:DST]>', 'copy a file or folder out of it after, SRC/ into one that is there; may be repeated', repeated)
     .option('--seccomp <FILE>', 'system calls by this Docker profile (ours)')
     .option('--policy <FILE|PRESET>', 'caps and defaults; or strict, data (default)', once('--policy'))
     .option('--driver <NAME>', 'build it with this driver only')
