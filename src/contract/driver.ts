@@ -156,8 +156,11 @@ export interface Cell {
   readonly workdir: string
   /** Everywhere that its programs can write and that goes with it: not what is mounted read-write. */
   readonly layers: readonly CellLayer[]
-  /** Of the overlay with this index; only where there are overlays. Throws SandboxError('conflict') when it is not what it was when the cell was opened. */
-  beneath?(index: number): Promise<Beneath>
+  /**
+   * Of the overlay with this index; only where there are overlays, and what is written over them can be told from it. Throws SandboxError('conflict') when it is not
+   * what it was when the cell was opened.
+   */
+  readonly beneath?: (index: number) => Promise<Beneath>
   /** What must be observed of the cell as a whole; its programs' own posture is the engine's to demand. */
   readonly expects: readonly Expectation[]
   /** What went wrong, in the runtime's own words, for the message when the channel ends early. */

@@ -65,7 +65,7 @@ export interface ForkOptions extends CallOptions {
 }
 
 export interface PlatformSnapshots {
-  /** Programs that run go on meanwhile: a file that changes while it is read is `conflict`, and nothing is kept. */
+  /** Programs stand still meanwhile. Where nothing can stop them, a file that changes while it is read is `conflict`, and nothing is kept. */
   take(id: string, options?: TakeOptions): Promise<SnapshotInfo>
   /** One for each name, and those without one; the oldest first. */
   list(options?: CallOptions): Promise<readonly SnapshotInfo[]>

@@ -154,7 +154,7 @@ export class CellHold {
       return await this.#order.life.still({
         stop: async () => {
           // There before anything stands still: whatever is started then would too.
-          worker = await LoneWorker.from(host.workers, { kind: layerReader(host, overlays), signal: until })
+          worker = await LoneWorker.from(host.workers, { kind: layerReader(host, { overlays }), signal: until })
           return stopAllBut(cell, worker)
         },
         goOn: () => cell.made.open.cell.resume(),

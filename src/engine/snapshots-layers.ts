@@ -42,8 +42,9 @@ function originOf(layer: CellLayer, cell: LayeredCell): Pick<KeptLayer, 'given' 
     return layer.given ? { given: layer.given.map((each) => ({ ...each, path: bytesOf(each.path), target: bytesOf(each.target) })) } : {}
   }
   const { path, index } = layer
-  if (!cell.beneath) throw new SandboxError('unsupported', `nobody can tell what lies beneath the overlay on ${path}`)
-  return { over: { index, open: () => (cell as Required<LayeredCell>).beneath(index) } }
+  const { beneath } = cell
+  if (!beneath) throw new SandboxError('unsupported', `nobody can tell what lies beneath the overlay on ${path}: its marks can be read from Linux 6.6 on`)
+  return { over: { index, open: () => beneath(index) } }
 }
 
 function mountsBelow(folder: string, others: readonly string[]): string[] {

@@ -13,7 +13,7 @@ export interface AccessOptions {
 }
 
 export function layerAccess(host: FilesHost, { signal, overlays }: AccessOptions): LayerAccess {
-  const kind = layerReader(host, overlays)
+  const kind = layerReader(host, { overlays })
   const order = (name: string, { path }: KeptLayer): OperationOrder => ({ host, call: { name, path }, ...kind, signal })
   return {
     async *list(layer, { hashes }) {
@@ -34,7 +34,7 @@ export function layerAccess(host: FilesHost, { signal, overlays }: AccessOptions
 }
 
 /** Root of the cell can read whatever a guest made; where there is none, there is only one user anyway. */
-export function layerReader({ users, defaultUser }: FilesHost, overlays: boolean): WorkerKind {
+export function layerReader({ users, defaultUser }: FilesHost, { overlays }: Pick<AccessOptions, 'overlays'>): WorkerKind {
   return { user: users.some(({ name }) => name === 'root') ? 'root' : defaultUser, layers: overlays }
 }
 

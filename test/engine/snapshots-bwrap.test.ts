@@ -165,6 +165,22 @@ testUnless(noPause)(
   },
 )
 
+testUnless(noPause)('a snapshot that is called off or fails lets programs go on', async () => {
+  await use({}, async (sandbox) => {
+    await sandbox.run('head -c 60000000 /dev/urandom > big')
+    await sandbox.spawn(['/usr/bin/python3', '-c', counting])
+    await untilCounted(sandbox)
+    for (const ms of [1, 20, 60, 120]) {
+      expect(await rejectionOf(sandbox.snapshot({ signal: AbortSignal.timeout(ms) }))).toMatchObject({ name: 'TimeoutError' })
+      await untilCounted(sandbox)
+    }
+    await sandbox.run('touch .wh.odd')
+    expect(await rejectionOf(sandbox.export())).toMatchObject({ code: 'conflict' })
+    await untilCounted(sandbox)
+    expect((await sandbox.snapshot()).entries).toBe(4)
+  })
+})
+
 testUnless(noPause)('a sandbox that is closed while it stands still for a snapshot leaves nothing, and says why', async () => {
   await use({}, async (sandbox) => {
     await sandbox.run('head -c 60000000 /dev/urandom > big')

@@ -18,7 +18,7 @@ test('every folder of its own is kept, under one name wherever the workspace is,
 test('an overlay of which nobody can tell what lies beneath is refused, by its path', () => {
   const layers = [folder('/workspace'), { kind: 'overlay', path: '/usr', index: 0 } as const]
   expect(() => keptLayers({ layers, workdir: '/workspace' }, [])).toThrow(
-    expect.objectContaining({ code: 'unsupported', message: 'nobody can tell what lies beneath the overlay on /usr' }),
+    expect.objectContaining({ code: 'unsupported', message: expect.stringContaining('nobody can tell what lies beneath the overlay on /usr') }),
   )
 })
 

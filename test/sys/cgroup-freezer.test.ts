@@ -1,10 +1,12 @@
 import type { ChildProcess } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { CellCgroup } from '../../src/sys/cell-cgroup.js'
+import { Group, kernelTree } from '../../src/sys/cgroup-files.js'
+import { findFreezer, type Freezer } from '../../src/sys/cgroup-freezer.js'
 import type { CgroupRun } from '../../src/sys/cgroup-runs.js'
 import { type Cgroups, detectCgroups } from '../../src/sys/cgroups.js'
 import { skipGroup } from '../unless.js'
@@ -194,5 +196,56 @@ describe('freezing in version 2', () => {
     cell.settle()
     await expect(cell.freeze()).rejects.toMatchObject({ code: 'unsupported' })
     await cell.remove()
+  })
+})
+
+/** The place of this process in version 2, where groups can be made in it; whatever controllers they are given, they can be frozen. */
+function unifiedPlace(): string | undefined {
+  const mount = readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .find((line) => line.includes(' - cgroup2 '))
+  const own = /^0::(.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1]
+  const place = mount === undefined || own === undefined ? undefined : join(mount.split(' ')[4] ?? '', own)
+  try {
+    if (place !== undefined) accessSync(place, constants.W_OK)
+    return place
+  } catch {
+    return undefined
+  }
+}
+
+describe('freezing in version 2, as the kernel does it', () => {
+  const place = unifiedPlace()
+  skipGroup(place === undefined && 'there is no group of version 2 here that may be written')
+
+  it('stops all runs but one, and lets them go on; whoever is killed meanwhile ends', async () => {
+    const cell = new Group(place as string, kernelTree).below(`gbx-freezer-${process.pid}`)
+    const guest = cell.below('guest')
+    const runs = ['r1', 'r2'].map((name) => guest.below(name))
+    for (const group of [cell, guest, ...runs]) group.make()
+    const children = runs.map((run) => startIn([run.procs], python('while True: pass')))
+    try {
+      const ticks = (): number[] => children.map(({ pid }) => Number(readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ')[11]))
+      const goOn = async (indices: readonly number[], from = ticks()): Promise<void> => {
+        while (indices.some((index) => (ticks()[index] ?? 0) < (from[index] ?? 0) + 5)) await sleep(5)
+      }
+      while (runs.some((run) => run.read('cgroup.procs') === '')) await sleep(5)
+      await goOn([0, 1])
+      const freezer = findFreezer([{ hierarchy: { version: 2, base: place as string, controllers: [] }, cell, warden: undefined, guest }]) as Freezer
+      await freezer.freeze(['r2'])
+      const before = ticks()
+      await goOn([1])
+      expect(ticks()[0]).toBe(before[0])
+      await freezer.thaw()
+      await goOn([0, 1])
+      await freezer.freeze(['r2'])
+      const ended = children.map(endOf)
+      freezer.kill()
+      expect((await Promise.all(ended)).map(({ signal }) => signal)).toEqual(['SIGKILL', 'SIGKILL'])
+      await freezer.release()
+    } finally {
+      for (const child of children) child.kill('SIGKILL')
+      await cell.remove()
+    }
   })
 })

@@ -1,6 +1,5 @@
 /** What the overlays of a cell lie over: folders of its template, or of the host's. */
 import { fstatSync } from 'node:fs'
-import { release } from 'node:os'
 import type { Beneath } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import { LowerFolder, type LowerFolderOrder } from '../../sys/lower-folder.js'
@@ -15,14 +14,13 @@ const templateIds = 65_536
 /** A tmpfs before Linux 6.6 has no attributes of users: whether a folder hides what lies beneath it is not for the cell to see there. */
 const keepsMarks = isKernel(6, 6)
 
-/** While the sources of the mounts are still held. */
-export function findBeneath(plan: CellPlan): (index: number) => Promise<Beneath> {
+/** While the sources of the mounts are still held. Undefined where nobody could tell what is hidden from what is not. */
+export function findBeneath(plan: CellPlan): ((index: number) => Promise<Beneath>) | undefined {
+  if (!keepsMarks) return undefined
   const orders = new Map<number, LowerFolderOrder>([...templateFolders(plan), ...mountedFolders(plan)])
   return async (index) => {
     const order = orders.get(index)
     if (order === undefined) throw new SandboxError('internal', `there is no overlay ${index}`)
-    if (!keepsMarks)
-      throw new SandboxError('unsupported', `nobody but the host can read the marks on overlays of this kernel (${release()}); Linux 6.6 is needed`)
     return LowerFolder.open(order)
   }
 }

@@ -16,7 +16,7 @@ export interface CellParts {
   readonly process: SpawnedProcess
   readonly users: readonly GuestUser[]
   readonly layers: readonly CellLayer[]
-  readonly beneath: (index: number) => Promise<Beneath>
+  readonly beneath: ((index: number) => Promise<Beneath>) | undefined
   readonly limits: CellLimits
   readonly inspection: CellInspection
   /** What stops its guests all at once; undefined where there are no cgroups. */
@@ -39,6 +39,7 @@ export class BwrapCell implements Cell {
   readonly users: readonly GuestUser[]
   readonly workdir = workdir
   readonly layers: readonly CellLayer[]
+  readonly beneath?: (index: number) => Promise<Beneath>
   readonly #parts: CellParts
   #closed: Promise<void> | undefined
   #isPaused = false
@@ -48,14 +49,11 @@ export class BwrapCell implements Cell {
     this.channel = parts.process.channel
     this.users = parts.users
     this.layers = parts.layers
+    if (parts.beneath) this.beneath = parts.beneath
   }
 
   get expects(): readonly Expectation[] {
     return this.#parts.inspection.expects(this.#parts.limits.current())
-  }
-
-  beneath(index: number): Promise<Beneath> {
-    return this.#parts.beneath(index)
   }
 
   diagnosis(): string {
