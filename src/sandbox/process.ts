@@ -1,10 +1,10 @@
-import { checkCallOptions, unlessAborted } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
 import type { CallOptions, PlatformProcess } from '../contract/platform.js'
-import type { Command, Ending, SignalName, TerminalSize } from '../contract/run.js'
+import type { Command, Ending } from '../contract/run.js'
 import { type ChildProcessView, viewAsChildProcess } from './child-process.js'
 import { type Chunk, Feeding, toBytes } from './input.js'
 import { ProcessOutput } from './process-output.js'
+import { ProgramHandle } from './program-handle.js'
 
 /** The stdin of a process: written to piece by piece, or piped into. */
 export class ProcessInput {
@@ -52,7 +52,7 @@ export interface ProcessOrigin {
  * slowly finds in `droppedBytes` how much is missing. It ends with its sandbox, and until then keeps Node.js running as a child process does, unless `unref()`
  * was called.
  */
-export class Process implements AsyncDisposable {
+export class Process extends ProgramHandle {
   readonly stdin: ProcessInput
   readonly #program: PlatformProcess
   readonly #outputs: Readonly<Record<'stdout' | 'stderr', ProcessOutput>>
@@ -61,6 +61,7 @@ export class Process implements AsyncDisposable {
 
   /** Without a source stdin stays open to be written to; without a command it is one that was attached to. */
   constructor(program: PlatformProcess, { source, command }: ProcessOrigin = {}) {
+    super(program)
     this.#program = program
     this.#command = command
     this.stdin = new ProcessInput(program)
@@ -79,50 +80,16 @@ export class Process implements AsyncDisposable {
     return this.#outputs.stderr.stream
   }
 
-  /** As seen inside the cell; 0 when the program did not start, which `wait()` tells. */
-  get pid(): number {
-    return this.#program.pid
-  }
-
   /** What the readers of `stdout` and `stderr` missed so far. */
   get droppedBytes(): { readonly stdout: number; readonly stderr: number } {
     return { stdout: this.#outputs.stdout.droppedBytes, stderr: this.#outputs.stderr.droppedBytes }
   }
 
-  /** How it ended. May be asked any number of times; rejects only when the sandbox fails, or with the signal's reason: the waiting ends then, not the program. */
-  async wait(options: CallOptions = {}): Promise<Ending> {
-    const ending = await endOf(this.#program, options)
+  /** As of any program; also rejects with why its source of input failed. */
+  override async wait(options: CallOptions = {}): Promise<Ending> {
+    const ending = await super.wait(options)
     this.#feeding?.throwIfFailed()
     return ending
-  }
-
-  /** To the program's process group; quiet when it has ended. What is asked of the sandbox after this happens after it. */
-  async signal(name: SignalName): Promise<void> {
-    await this.#program.signal(name)
-  }
-
-  /**
-   * Without a signal, or with SIGKILL: the program with all its descendants, of which none is left when this resolves. With any other the same as
-   * `signal()`: it is delivered, and whether the program heeds it is the program's to say.
-   */
-  async kill(signal: SignalName = 'SIGKILL'): Promise<void> {
-    await (signal === 'SIGKILL' ? this.#program.kill() : this.#program.signal(signal))
-  }
-
-  /** Of its terminal; rejects with `conflict` when it has none. */
-  async resize(size: TerminalSize): Promise<void> {
-    await this.#program.resize(size)
-  }
-
-  /** Lets Node.js end while the program runs, which ends it and its sandbox; `ref()` takes that back. Both are the program's, not this view's. */
-  unref(): this {
-    this.#program.unref()
-    return this
-  }
-
-  ref(): this {
-    this.#program.ref()
-    return this
   }
 
   /** The same program for code that expects what `child_process.spawn()` gives. Only in Node.js. Its streams are read apart from `stdout` and `stderr`. */
@@ -130,14 +97,4 @@ export class Process implements AsyncDisposable {
     const { stdin } = this
     return viewAsChildProcess({ program: this.#program, command: this.#command, write: (chunk) => stdin.write(chunk), end: () => stdin.end() })
   }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.kill()
-  }
-}
-
-/** Rejects with the reason of the signal when that aborts first. */
-export async function endOf(program: PlatformProcess, options: CallOptions): Promise<Ending> {
-  const { signal } = checkCallOptions(options)
-  return unlessAborted(program.ended, signal)
 }
