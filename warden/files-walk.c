@@ -76,7 +76,8 @@ bool walk_enter(struct walk *walk)
   if (!trail_enter(&walk->trail, name)) return false;
   if (open_level(walk)) return true;
   int error = errno;
-  trail_leave(&walk->trail);
+  /* What cannot be entered is still the entry that is spoken of. */
+  if (trail_leave(&walk->trail)) trail_name(&walk->trail, name);
   errno = error;
   return false;
 }

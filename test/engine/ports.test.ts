@@ -222,6 +222,18 @@ describe('a forwarded port', () => {
     expect(isListening(again.port)).toBe(true)
   })
 
+  test('is closed with a connection that has ended one way and waits for an answer', async () => {
+    const { port } = await serve('half')
+    const forward = await engine.ports.forward(id, port)
+    const socket = await dial(forward.port)
+    const greeted = once(socket, 'data')
+    socket.end('asked')
+    await greeted
+    const ended = endOf(socket)
+    await forward.close()
+    expect(await ended).toMatch(/ECONNRESET|in order/)
+  })
+
   test('is closed with its sandbox, with open connections on it', async () => {
     const { port } = await serve('echo')
     const forward = await engine.ports.forward(id, port)

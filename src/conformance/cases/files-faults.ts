@@ -1,5 +1,5 @@
 import type { FileEvent } from '../../contract/files.js'
-import { CaseFailure, ensureExited, ensureRejects, ensureSame } from '../check.js'
+import { CaseFailure, ensure, ensureExited, ensureRejects, ensureSame } from '../check.js'
 import { type FilesOf, gather, pieces, withFiles } from '../files-of.js'
 import { askPython, python } from '../guest.js'
 import type { Case } from '../subject.js'
@@ -84,6 +84,22 @@ export const fileFaultCases: readonly Case[] = [
         ensureSame(await files.remove('deep', { recursive: true }), true, 'that it was there')
         ensureSame(await askPython(sandbox, 'import json, os; print(json.dumps(os.listdir(".")))'), [], 'what is left')
         return `${levels} levels, and ${moreLevels} more`
+      }),
+  },
+  {
+    id: 'files/closed-folders',
+    name: 'a folder that its user may not enter stops a copy, an archive and a removal, each of which names it and leaves nothing behind',
+    needs: ['isolates'],
+    run: (subject) =>
+      withFiles(subject, async ({ sandbox, files }) => {
+        ensureExited(await sandbox.run('mkdir -p tree/a/closed && touch tree/a/closed/x && chmod 0 tree/a/closed'))
+        for (const act of [() => files.copy('tree', 'other'), () => files.pack('tree').then(gather), () => files.remove('tree', { recursive: true })]) {
+          const { message } = await ensureRejects(act(), ['denied'])
+          ensure(message.includes('a/closed'), 'what is closed must be named', message)
+        }
+        ensureSame(await askPython(sandbox, 'import json, os; print(json.dumps(os.listdir(".")))'), ['tree'], 'what is there')
+        await files.chmod('tree/a/closed', 0o700)
+        return String(await files.remove('tree', { recursive: true }))
       }),
   },
 ]

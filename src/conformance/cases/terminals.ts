@@ -1,5 +1,5 @@
 import { bytesOf, ensure, ensureSame } from '../check.js'
-import { markedSleep, withSandbox } from '../guest.js'
+import { markedSleep, python, withSandbox } from '../guest.js'
 import { ensureNoProcess } from '../leftovers.js'
 import { keptOf, shows } from '../kept.js'
 import type { Case, Subject, SubjectKept } from '../subject.js'
@@ -24,6 +24,11 @@ def main(screen):
     screen.getkey()
 curses.wrapper(main)
 print("left")`
+
+/** Whether it leads its session, is in the foreground of /dev/tty, and hears its signals. */
+const inFront = `import os, signal
+me, here = os.getpid(), os.open('/dev/tty', os.O_RDWR)
+print(os.getsid(0) == me, os.tcgetpgrp(here) == me, signal.getsignal(signal.SIGINT) is not signal.SIG_IGN)`
 
 export const terminalCases: readonly Case[] = [
   {
@@ -100,5 +105,16 @@ export const terminalCases: readonly Case[] = [
         return 'ended, then gone'
       })
     },
+  },
+  {
+    id: 'terminals/controlling',
+    name: 'a program that is no shell and asks for nothing has its terminal as the controlling one, and is in front',
+    needs: ['engine'],
+    run: (subject) =>
+      withTerminal(subject, python(inFront), async (terminal) => {
+        await shows(terminal, 'True True True')
+        ensureSame((await terminal.ended).outcome, { kind: 'exited', code: 0 }, 'its end')
+        return 'in front'
+      }),
   },
 ]

@@ -38,6 +38,8 @@ const kinds = {
       socket.on('data', (bytes) => (length += bytes.length))
       socket.on('end', () => socket.end(`${length} bytes`))
     }),
+  /** Says that the other side has ended, and nothing more. */
+  half: () => createTcpServer({ allowHalfOpen: true }, (socket) => socket.resume().on('end', () => socket.write('heard'))),
   reset: () => createTcpServer((socket) => socket.once('data', () => socket.resetAndDestroy())),
   /** Takes everyone in and reads nothing. */
   deaf: () => createTcpServer((socket) => socket.pause()),
