@@ -1,5 +1,6 @@
 /** How the content of one file differs, as a page of changes shows it. */
 import type { ChangeSet, ChangeStore, PendingChange } from '../contract/changes.js'
+import { textOf } from '../contract/path-text.js'
 import { clipped } from './page-bounds.js'
 import { type Colors, escapeControls } from './print.js'
 import { unifiedDiff } from './unified-diff.js'
@@ -47,20 +48,15 @@ export async function contentDifference(order: ContentOrder): Promise<{ readonly
 const notShown = 'binary, or too large to show'
 
 function hunksOf(old: Uint8Array, now: Uint8Array, { colors, work, mostCharacters }: ContentOrder): string[] {
-  const [oldText, newText] = [textOf(old), textOf(now)]
+  const [oldText, newText] = [shownText(old), shownText(now)]
   if (oldText === undefined || newText === undefined) return [colors.dim(notShown)]
   const hunks = unifiedDiff(oldText, newText, { ...bounds, work })
   return hunks === undefined ? [colors.dim('too different to show')] : hunks.map((line) => painted(clipped(line, mostCharacters), colors))
 }
 
 /** Undefined for what is no text, or too much of it. */
-function textOf(bytes: Uint8Array): string | undefined {
-  if (bytes.length > mostTextBytes || bytes.includes(0)) return undefined
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
+function shownText(bytes: Uint8Array): string | undefined {
+  return bytes.length > mostTextBytes || bytes.includes(0) ? undefined : textOf(bytes)
 }
 
 /** A tab is a tab; nothing else of a stranger's text acts on a terminal. */

@@ -7,7 +7,7 @@ const loneByte = /[\udc80-\udcff]/u
 const loneSurrogates = /[\ud800-\udfff]/gu
 
 export function pathText(bytes: Uint8Array): string {
-  return decoded(bytes) ?? pieceByPiece(bytes)
+  return textOf(bytes) ?? pieceByPiece(bytes)
 }
 
 export function pathBytes(text: string): Uint8Array {
@@ -26,14 +26,15 @@ export function wellFormed(text: string): string {
 function pieceByPiece(bytes: Uint8Array): string {
   let text = ''
   for (let at = 0; at < bytes.length; ) {
-    const length = [1, 2, 3, 4].find((size) => at + size <= bytes.length && decoded(bytes.subarray(at, at + size)) !== undefined)
-    text += length === undefined ? String.fromCharCode(escaped + (bytes[at] ?? 0)) : (decoded(bytes.subarray(at, at + length)) ?? '')
+    const length = [1, 2, 3, 4].find((size) => at + size <= bytes.length && textOf(bytes.subarray(at, at + size)) !== undefined)
+    text += length === undefined ? String.fromCharCode(escaped + (bytes[at] ?? 0)) : (textOf(bytes.subarray(at, at + length)) ?? '')
     at += length ?? 1
   }
   return text
 }
 
-function decoded(bytes: Uint8Array): string | undefined {
+/** Undefined for what is no UTF-8. */
+export function textOf(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {

@@ -114,7 +114,7 @@ async function closeSynced(open: number[]): Promise<void> {
   for (let file = open.pop(); file !== undefined; file = open.pop()) closeSync(file)
 }
 
-function writeAllSync(fd: number, bytes: Uint8Array): void {
+export function writeAllSync(fd: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
 }
 

@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { closeSync, constants, existsSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, constants, existsSync, openSync, readSync, renameSync } from 'node:fs'
 import { mkdir, open, readdir, readFile, realpath, rename, rm, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AppliedChanges, type ChangeSet, changeSetSchema, type ChangeStore, type ChangeTaking, type PendingChange } from '../contract/changes.js'
 import { SandboxError } from '../contract/errors.js'
-import { applyTasks } from './changes-apply.js'
+import { applyTasks, writeAllSync } from './changes-apply.js'
 import { compareWritten } from './changes-compare.js'
 import { lockFolder } from './changes-lock.js'
 import { recordPath } from './changes-staging.js'
@@ -76,7 +76,7 @@ async function keepContent({ draft, path, content, budget }: Keeping): Promise<{
       budget.left -= bytes.length
       if (budget.left < 0) throw new SandboxError('full', `${path} and the files before it hold more than the sandbox could write: they are mostly holes`)
       hash.update(bytes)
-      for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at)
+      writeAllSync(file, bytes)
     }
   } finally {
     closeSync(file)

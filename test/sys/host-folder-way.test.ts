@@ -1,6 +1,6 @@
 import { chmodSync, linkSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { isHomeOf } from '../../src/sys/home-folders.js'
@@ -62,8 +62,10 @@ describe('a home', () => {
 
 describe('a link of one’s own in the folder for temporary files', () => {
   let home: string
-  const link = (): string => `${home}-link`
-  const isSticky = (): boolean => tmpdir() === '/tmp' && realpathSync('/tmp') === '/tmp' && statSync('/tmp').uid === 0 && (statSync('/tmp').mode & 0o1000) !== 0
+  const link = (): string => `/tmp/${basename(home)}-link`
+  const second = (): string => `${link()}-2`
+  const { uid, mode } = statSync('/tmp')
+  const isShared = realpathSync('/tmp') === '/tmp' && uid === 0 && (mode & 0o1000) !== 0
 
   beforeEach(() => {
     home = realpathSync(mkdtempSync(join(tmpdir(), 'gbx-way-')))
@@ -73,11 +75,11 @@ describe('a link of one’s own in the folder for temporary files', () => {
     symlinkSync(home, link())
   })
   afterEach(() => {
-    rmSync(link(), { force: true })
+    for (const path of [link(), second()]) rmSync(path, { force: true })
     rmSync(home, { recursive: true })
   })
 
-  testUnless(!isSticky && '/tmp is no folder of root’s with a sticky bit here')('leads to what is sent and to where it is received', async () => {
+  testUnless(!isShared && '/tmp is no folder of root’s with a sticky bit here')('leads to what is sent and to where it is received', async () => {
     await using source = await localFiles.send(join(link(), 'inner', 'file'))
     expect(await text(source.bytes)).toBe('content')
     async function* content(): AsyncGenerator<Uint8Array> {
@@ -87,14 +89,18 @@ describe('a link of one’s own in the folder for temporary files', () => {
     expect(readFileSync(join(home, 'inner', 'new'), 'utf8')).toBe('received')
   })
 
-  test('is refused as the last part, with a second name, and below a folder of one’s own that others may write', async () => {
+  test('is refused as the last part, and when it has a second name', async () => {
     await expect(localFiles.send(link())).rejects.toMatchObject({ code: 'conflict', message: `upload: ${link()} is a link, and none is followed` })
-    linkSync(link(), join(home, 'second'))
+    linkSync(link(), second())
     await expect(localFiles.send(join(link(), 'inner'))).rejects.toMatchObject({
       code: 'conflict',
       message: expect.stringContaining('which a guest may have planted'),
     })
+  })
+
+  test('is refused in a folder that others may write', async () => {
+    symlinkSync('inner', join(home, 'way'))
     chmodSync(home, 0o777)
-    await expect(localFiles.send(join(home, 'second', 'inner'))).rejects.toMatchObject({ code: 'conflict' })
+    await expect(localFiles.send(join(home, 'way', 'file'))).rejects.toMatchObject({ code: 'conflict' })
   })
 })
