@@ -22,11 +22,16 @@ export interface Deeds {
 }
 
 export async function readDeeds(layer: KeptLayer, access: LayerAccess, options: { readonly hashes: boolean }): Promise<Deeds> {
-  const listed: ListedEntry[] = []
-  for await (const entry of access.list(layer, options)) if (isOwn(entry.path, layer)) listed.push(entry)
+  const listed = await listOwn(layer, access, options)
   if (!layer.over) return { listed, hides: new Set(), ...givenDeeds(layer, listed) }
   await using beneath = await layer.over.open()
   return { listed, missing: [], ...(await overlayDeeds(listed, beneath)) }
+}
+
+export async function listOwn(layer: KeptLayer, access: LayerAccess, options: { readonly hashes: boolean }): Promise<ListedEntry[]> {
+  const listed: ListedEntry[] = []
+  for await (const entry of access.list(layer, options)) if (isOwn(entry.path, layer)) listed.push(entry)
+  return listed
 }
 
 function givenDeeds(layer: KeptLayer, listed: readonly ListedEntry[]): Pick<Deeds, 'nothing' | 'missing'> {

@@ -8,8 +8,8 @@
 import { createHash } from 'node:crypto'
 import { SandboxError } from '../contract/errors.js'
 import type { ManifestEntry } from '../contract/snapshot-store.js'
-import type { LayerAccess } from './snapshots-access.js'
-import { type Deeds, entriesOf, keptModes, readDeeds, removedEntry } from './snapshots-deeds.js'
+import type { LayerAccess, ListedEntry } from './snapshots-access.js'
+import { type Deeds, entriesOf, keptModes, listOwn, readDeeds, removedEntry } from './snapshots-deeds.js'
 import { isOwn, type KeptLayer, pathInSnapshot } from './snapshots-layers.js'
 import { readTar, type TarEntry } from './snapshots-tar-reader.js'
 import { encodeTarHeader, endOfTar, type TarHeader, tarPadding } from './snapshots-tar-writer.js'
@@ -24,7 +24,7 @@ export async function packLayers(layers: readonly KeptLayer[], access: LayerAcce
   for (const layer of layers) {
     const deeds = await readDeeds(layer, access, { hashes: false })
     await packLayer({ layer, deeds, access }, sink)
-    refuseChanged(layer, stampsOf(deeds), stampsOf(await readDeeds(layer, access, { hashes: false })))
+    refuseChanged(layer, stampsOf(deeds.listed), stampsOf(await listOwn(layer, access, { hashes: false })))
   }
   await sink.write(endOfTar)
 }
@@ -100,7 +100,7 @@ async function copyEntry({ header, content }: TarEntry, { layer, sink, seen }: C
   return type === 'link' ? { ...common, size: target.length, target } : common
 }
 
-function stampsOf({ listed }: Deeds): Map<string, string> {
+function stampsOf(listed: readonly ListedEntry[]): Map<string, string> {
   return new Map(listed.flatMap(({ path, type, stamp, mark }) => (type === 'socket' ? [] : [[path, `${stamp} ${mark}`]])))
 }
 

@@ -101,9 +101,10 @@ class LegacyFreezer implements Freezer {
     this.#standby ??= await standBy(join(group.folder, 'freezer.state'))
     group.write('freezer.state', 'FROZEN')
     await until(
-      () => group.read('freezer.state') === 'FROZEN',
+      () => group.read('freezer.state') !== 'FREEZING',
       () => this.release(),
     )
+    if (group.read('freezer.state') !== 'FROZEN') throw new SandboxError('busy', 'what was to stand still was let go meanwhile')
   }
 
   async thaw(): Promise<void> {
