@@ -119,6 +119,17 @@ describe('an idle sandbox', () => {
     expect(performance.now() - begun).toBeLessThan(3000)
   })
 
+  test('is none while someone waits for what a background process prints', async () => {
+    const { id } = await engine.create({ idle: 300 })
+    const program = await engine.start(id, { command: 'sleep 100', background: true })
+    const reading = program.output[Symbol.asyncIterator]().next()
+    await sleep(1000)
+    expect((await engine.info(id)).state).toBe('running')
+    await program.kill()
+    await reading
+    expect(await untilOver(id)).toMatchObject({ code: 'expired' })
+  })
+
   test('is none while a background process works', async () => {
     const { id } = await engine.create({ idle: 300 })
     await engine.start(id, { command: 'timeout 1.2 sh -c "while :; do :; done"; sleep 100', background: true })

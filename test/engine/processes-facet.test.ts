@@ -87,6 +87,8 @@ describe('a process that is kept', () => {
     expect([won.status, lost.status]).toEqual(['fulfilled', 'rejected'])
     await (won as PromiseFulfilledResult<PlatformProcess>).value.ended
     expect((await (await engine.processes.attach(id, 'one')).ended).outcome).toEqual({ kind: 'exited', code: 7 })
+    const running = await keep('read line', { tag: 'one' })
+    expect((await engine.processes.attach(id, 'one')).pid).toBe(running.pid)
   })
 
   test('is told of for a while after its end, with what it printed: the latest hundred', async () => {
@@ -100,6 +102,29 @@ describe('a process that is kept', () => {
     const list = await engine.processes.list(id)
     expect([list.length, list.every(({ state, ending }) => state === 'ended' && ending?.outcome.kind === 'exited')]).toEqual([100, true])
     expect(await rejectionOf(engine.processes.attach(id, 'first'))).toMatchObject({ code: 'not-found' })
+  })
+
+  test('that has ended shares one bound with the others that have: the output of the oldest is forgotten, and counted as missed', async () => {
+    const { id: roomy } = await engine.create({ ring: '4m' })
+    const bytes = 4 * 2 ** 20
+    const pids: number[] = []
+    for (let index = 0; index < 3; index += 1) {
+      const program = await engine.start(roomy, { command: ['head', '-c', String(bytes), '/dev/zero'], background: true })
+      await program.ended
+      pids.push(program.pid)
+    }
+    const seen = await Promise.all(
+      pids.map(async (pid) => {
+        let [held, missed] = [0, 0]
+        for await (const { bytes: piece, dropped = 0 } of (await engine.processes.attach(roomy, pid, { replay: true })).output) {
+          held += piece.length
+          missed += dropped
+        }
+        return { held, missed }
+      }),
+    )
+    const whole = { held: bytes, missed: 0 }
+    expect(seen).toEqual([{ held: 0, missed: bytes }, whole, whole])
   })
 
   test('that is unknown, or named by what is no name, is refused', async () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readlinkSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { testUnless } from '../unless.js'
@@ -175,6 +175,24 @@ test('the run ends with its program, though others hold the terminal, and those 
   expect(stdout.toString()).toMatch(/left\r\n/)
   while (descendantsOf(peer.child.pid as number).some((row) => row.state !== 'Z')) await pause(10)
 })
+
+test('what a program leaves behind holds no terminal that it let go of itself', async () => {
+  await using peer = new Peer()
+  const { ending } = await peer.run(1, shell('trap "" HUP; setsid sleep 60 < /dev/null > /dev/null 2>&1 & exit 3'))
+  expect(ending.code).toBe(3)
+  const held = (): string[] => descendantsOf(peer.child.pid as number).flatMap(({ pid }) => terminalsOf(pid))
+  expect(descendantsOf(peer.child.pid as number).length).toBeGreaterThanOrEqual(2)
+  await expect.poll(held, { timeout: 10_000 }).toEqual([])
+})
+
+function terminalsOf(pid: number): string[] {
+  try {
+    const links = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`))
+    return links.filter((path) => path.startsWith('/dev/pts/'))
+  } catch {
+    return []
+  }
+}
 
 test('a program that lets go of its terminal can open it again', async () => {
   await using peer = new Peer()
