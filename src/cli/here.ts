@@ -137,7 +137,7 @@ function stateReport(state: PathState) {
 }
 
 /** With its bytes only where they are no text. */
-export function pathReport(path: string) {
+function pathReport(path: string) {
   return { path, ...base64Of('path', path) }
 }
 

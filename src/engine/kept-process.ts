@@ -28,7 +28,7 @@ export class KeptProcess {
   #ending: Ending | undefined
 
   constructor(keeping: Keeping) {
-    const { program, plan } = keeping
+    const { program } = keeping
     this.#keeping = keeping
     this.#ring = new OutputRing(this.#ringBytes)
     void this.#drain()
