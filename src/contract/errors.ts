@@ -16,7 +16,7 @@ export const errorTable = {
     means: 'the kernel says something else than was demanded; the cell was closed before any code of the guest ran',
   },
   broken: { status: 502, exitCode: 125, retryable: true, means: 'the cell ended or spoke out of turn; it was closed' },
-  full: { status: 507, exitCode: 125, retryable: false, means: "there is no room left on the sandbox's disk" },
+  full: { status: 507, exitCode: 125, retryable: false, means: "there is no room left on the sandbox's disk, or on this machine's for what comes out of one" },
   unavailable: { status: 503, exitCode: 125, retryable: false, means: 'no driver can build a cell on this machine; the hint removes the obstacle' },
 } as const satisfies Record<string, ErrorRow>
 
