@@ -8,12 +8,14 @@
 #include "connection.h"
 #include "fds.h"
 #include "pages.h"
+#include "process-table.h"
 #include "terminal.h"
 #include "wire.h"
 
+/* What a program that ends has not taken is not to look as if it had. */
 static void give_back(struct warden *warden, struct run *run, size_t bytes)
 {
-  if (!bytes || run->phase == RUN_OVER) return;
+  if (!bytes || run->feed.leaving || run->doom.wanted || run->phase >= RUN_EXITED) return;
   uint8_t payload[4];
   wire_put_u32(payload, (uint32_t)bytes);
   run->feed.credit += (uint32_t)bytes;
@@ -51,10 +53,18 @@ static void end(struct warden *warden, struct run *run)
   feed_close(warden, run);
 }
 
+/* Nobody reads any more: the program closed its input, or is about to end, which closes it before anyone is told of the end. */
+static void lose_reader(struct warden *warden, struct run *run)
+{
+  connection_note(run, errno);
+  run->feed.leaving = !run->connection && process_is_leaving(run->program);
+  feed_close(warden, run);
+}
+
 void feed_lose(struct warden *warden, struct run *run)
 {
-  connection_note(run, ECONNRESET);
-  feed_close(warden, run);
+  errno = ECONNRESET;
+  lose_reader(warden, run);
 }
 
 /* A program that is fed without a pause gets a wider pipe, so that less of the time goes into waking it. */
@@ -97,10 +107,7 @@ void feed_pump(struct warden *warden, struct run *run)
   while (feed->length) {
     size_t straight = FRAME_WINDOW - feed->head, most = feed->length < straight ? feed->length : straight;
     ssize_t handed = hand_on(feed, feed->bytes + feed->head, most);
-    if (handed < 0) {
-      connection_note(run, errno);
-      return feed_close(warden, run);
-    }
+    if (handed < 0) return lose_reader(warden, run);
     feed->head = (feed->head + (size_t)handed) % FRAME_WINDOW;
     feed->length -= (size_t)handed;
     owe(warden, run, (size_t)handed);
@@ -128,8 +135,7 @@ static const char *take_bytes(struct warden *warden, struct run *run, const stru
     ssize_t handed = hand_on(feed, frame->payload, frame->length);
     if (handed < 0) {
       feed->owed += frame->length;
-      connection_note(run, errno);
-      feed_close(warden, run);
+      lose_reader(warden, run);
       return NULL;
     }
     owe(warden, run, (size_t)handed);

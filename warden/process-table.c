@@ -15,6 +15,9 @@
 #define SYS_pidfd_send_signal 424
 #endif
 
+/* The kernel's PF_EXITING: set before anything of a process is given back. */
+enum { EXITING = 4 };
+
 bool process_parse(const char *line, size_t length, struct process *process)
 {
   const char *close = memrchr(line, ')', length);
@@ -27,14 +30,16 @@ bool process_parse(const char *line, size_t length, struct process *process)
   char state;
   int parent, group;
   long threads;
+  unsigned flags;
   unsigned long long started;
-  int found = sscanf(rest, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu", &state, &parent, &group, &threads, &started);
-  if (found != 5) return false;
+  int found = sscanf(rest, " %c %d %d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu", &state, &parent, &group, &flags, &threads, &started);
+  if (found != 6) return false;
   process->pid = atoi(line);
   process->parent = parent;
   process->group = group;
   /* A leader that has ended shows as a zombie although its other threads run on. */
   process->live = (state != 'Z' && state != 'X' && state != 'x') || threads > 1;
+  process->leaving = !process->live || ((flags & EXITING) && threads <= 1);
   process->started = started;
   return process->pid > 0;
 }
@@ -98,6 +103,14 @@ void process_table_free(struct process_table *table)
 {
   free(table->list);
   *table = (struct process_table){ 0 };
+}
+
+bool process_is_leaving(pid_t pid)
+{
+  char path[32];
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  struct process process;
+  return !read_stat(AT_FDCWD, path, &process) || process.leaving;
 }
 
 bool process_kill(const struct process *process)

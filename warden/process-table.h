@@ -10,6 +10,7 @@
 struct process {
   pid_t pid, parent, group;
   bool live; /* has a thread that can still run */
+  bool leaving; /* runs nothing of its own any more */
   uint64_t started;
 };
 
@@ -23,6 +24,9 @@ bool process_parse(const char *line, size_t length, struct process *process);
 int process_table_read(struct process_table *table);
 const struct process *process_table_find(const struct process_table *table, pid_t pid);
 void process_table_free(struct process_table *table);
+
+/* Whether it is no more, or on its way out. Only for one whose number is certain. */
+bool process_is_leaving(pid_t pid);
 
 /* SIGKILLs exactly the process that was listed. False when it is no more, or its number now means another. */
 bool process_kill(const struct process *process);

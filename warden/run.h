@@ -25,6 +25,7 @@ struct feed {
   uint32_t credit; /* what the engine may still send */
   uint32_t owed;   /* handed on, and not given back yet */
   bool ending;     /* close once empty */
+  bool leaving;    /* its program was found to be on its way out */
   bool widened;    /* its pipe has more room than pipes begin with */
   uint8_t last;    /* the byte that was handed on last */
 };

@@ -104,3 +104,18 @@ testUnless(process.env.WARDEN_UNDER_TEST !== undefined && 'a sanitizer build has
     expect(Number(/RssAnon:\s+(\d+)/.exec(readFileSync(`/proc/${keeper}/status`, 'utf8'))?.[1])).toBeLessThan(512)
   },
 )
+
+test('what a program that ends or is killed had not taken is not given back as if it had', async () => {
+  await using peer = new Peer()
+  const creditOf = (run: number) =>
+    peer.frames.filter(({ type, run: of }) => type === TYPE.CREDIT && of === run).reduce((sum, { payload }) => sum + payload.readUInt32LE(0), 0)
+  for (let run = 1; run <= 20; run += 1) {
+    peer.start(run, { argv: ['sleep', run % 2 ? '0.02' : '60'], stdin: true })
+    peer.send({ type: TYPE.STDIN, run, payload: Buffer.alloc(262_144) })
+    peer.send({ type: TYPE.STDIN, run, payload: Buffer.alloc(262_144) })
+    if (run % 2 === 0) peer.send({ type: TYPE.KILL, run })
+    await peer.takeType(TYPE.EXITED, run)
+    // What its pipe holds is all that anyone took.
+    expect(creditOf(run)).toBeLessThanOrEqual(262_144)
+  }
+})
