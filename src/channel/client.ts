@@ -16,9 +16,10 @@ export interface Warden {
   start(request: StartRequest, options?: StartOptions): Promise<StartResult>
   /**
    * Makes a program ready before anyone knows what it is to become. As `atGate` of a start, `atGate` looks at it and decides; undefined when it did not come
-   * about, which is no loss. It dies with the channel. Neither it nor its coming about keeps this process alive: see `hold`.
+   * about, which is no loss. When `giveUp` aborts before it is ready it is killed: another of its id may have stopped it on its way. It dies with the channel.
+   * Neither it nor its coming about keeps this process alive: see `hold`.
    */
-  prepare(request: ReadyRequest, atGate: (pid: number) => Promise<void>): Promise<ReadyProgram | undefined>
+  prepare(request: ReadyRequest, options: StartOptions & Required<Pick<StartOptions, 'atGate'>>): Promise<ReadyProgram | undefined>
   /**
    * To a port of the cell's loopback. Rejects with SandboxError: 'invalid' for no port, 'not-found' when nothing listens there, 'busy' when what
    * listens takes nobody in for ten seconds, or when no more connections can be had.
@@ -127,19 +128,26 @@ async function lookAtGate(run: Run, atGate: (pid: number) => Promise<void>): Pro
   return true
 }
 
-async function answerOf(run: Run, { atGate, giveUp }: StartOptions): Promise<StartResult> {
+/** What is to be killed is, before the answer. */
+async function orKill<T>(run: Run, giveUp: AbortSignal | undefined, answer: () => Promise<T>): Promise<T> {
   // Whoever waits for the run is told when the channel is over.
   const kill = (): void => void run.kill().catch(() => {})
   giveUp?.addEventListener('abort', kill, { once: true })
   if (giveUp?.aborted) kill()
   try {
-    if (atGate && (await lookAtGate(run, atGate))) run.release()
-    const result = await run.started
+    const result = await answer()
     if (run.isDoomed) await run.kill()
     return result
   } finally {
     giveUp?.removeEventListener('abort', kill)
   }
+}
+
+function answerOf(run: Run, { atGate, giveUp }: StartOptions): Promise<StartResult> {
+  return orKill(run, giveUp, async () => {
+    if (atGate && (await lookAtGate(run, atGate))) run.release()
+    return await run.started
+  })
 }
 
 class WaitingProgram implements ReadyProgram {
@@ -220,7 +228,7 @@ class Connection implements Warden {
     })
   }
 
-  async prepare(request: ReadyRequest, atGate: (pid: number) => Promise<void>): Promise<ReadyProgram | undefined> {
+  async prepare(request: ReadyRequest, { atGate, giveUp }: Parameters<Warden['prepare']>[1]): Promise<ReadyProgram | undefined> {
     const payload = encodeReady(request)
     const run = await this.#asNext((id) => {
       const begun = new Run({ id, isFed: request.stdin, isGated: true, hasTerminal: false, link: this.#link })
@@ -228,7 +236,8 @@ class Connection implements Warden {
       this.#outbox.send(encodeHeader('start', payload.length, { run: id }), payload)
       return Promise.resolve(begun)
     })
-    return (await lookAtGate(run, atGate)) ? new WaitingProgram(run) : undefined
+    const isReady = await orKill(run, giveUp, () => lookAtGate(run, atGate))
+    return isReady && run.isAtGate ? new WaitingProgram(run) : undefined
   }
 
   hold(): () => void {

@@ -99,6 +99,8 @@ describe('the next program', () => {
 
   test('that is not as demanded ends its sandbox before anything runs', async () => {
     await said('true')
+    // Nothing of the first is still to be done.
+    await sleep(10)
     const look = driver.posture
     let count = 0
     driver.posture = async (subject) => {
@@ -128,6 +130,37 @@ describe('the next program', () => {
       .filter(({ subject, verdict }) => subject === 'run 5' && verdict === 'proven')
       .map(({ control }) => control)
     expect(proven.sort()).toEqual(['capabilities', 'ids', 'no-new-privs', 'placement', 'rlimits', 'seccomp'])
+  })
+
+  /** Made, but never to become ready: as if another of its id had stopped it on its way. */
+  async function stall(): Promise<number> {
+    await warmUp()
+    const look = driver.posture
+    const stalled = new Promise<number>((resolve) => {
+      driver.posture = (subject) => {
+        if (subject.kind !== 'program') return look(subject)
+        resolve(subject.pid)
+        return new Promise(() => {})
+      }
+    })
+    await said('true')
+    const pid = await stalled
+    driver.posture = look
+    return pid
+  }
+
+  test('that never becomes ready keeps neither a run, nor a receipt, nor a pause waiting, and is not left behind', async () => {
+    const pid = await stall()
+    expect(await said('echo $$')).not.toBe(`${pid}\n`)
+    await waitUntil(() => !waiting().includes(pid))
+    await stall()
+    await engine.receipt(id)
+    expect(waiting()).toEqual([])
+    await stall()
+    await engine.life.pause(id)
+    expect(waiting()).toEqual([])
+    await engine.life.resume(id)
+    expect(await said('echo on')).toBe('on\n')
   })
 
   test('does not wait over a pause', async () => {
