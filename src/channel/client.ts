@@ -50,7 +50,7 @@ export interface StartOptions {
 export interface ReadyProgram {
   /** False once it was launched, dropped, or ended by another. */
   readonly isWaiting: boolean
-  /** As a start; undefined when it never ran: it waits no more, was ended on its way by another, or cannot be told that much. */
+  /** As a start; undefined when it never ran: it waits no more, was ended on its way or changed by another, or cannot be told that much. */
   launch(told: ToldRequest, options?: Pick<StartOptions, 'giveUp'>): Promise<StartResult | undefined>
   /** Resolves when nothing of it is left. Quiet when it waits no more. */
   drop(): Promise<void>
@@ -168,7 +168,7 @@ class WaitingProgram implements ReadyProgram {
     run.ref()
     run.release(payload)
     const result = await answerOf(run, options)
-    return !result.started && result.exit && !run.isDoomed ? undefined : result
+    return !result.started && result.stage === 'set-up' && !run.isDoomed ? undefined : result
   }
 
   async drop(): Promise<void> {

@@ -77,6 +77,8 @@ export class ReadyPrograms {
 
   /** Resolves when none is there, nor on its way. */
   async drop(): Promise<void> {
+    clearImmediate(this.#soon)
+    this.#soon = undefined
     const held = this.#held
     this.#held = undefined
     if (held) await discard(held)

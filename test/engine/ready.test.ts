@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Engine } from '../../src/engine/engine.js'
@@ -95,6 +96,12 @@ describe('the next program', () => {
     const pid = await warmUp()
     process.kill(pid, 'SIGSTOP')
     expect(await said('echo $$')).toBe(`${pid}\n`)
+  })
+
+  test('whose limits another lowered is made anew', async () => {
+    const pid = await warmUp()
+    execFileSync('prlimit', ['--nofile=9:9', '--pid', `${pid}`])
+    expect(await said('echo $$ $(ulimit -n)')).not.toMatch(new RegExp(`^${pid} |9$`))
   })
 
   test('that is not as demanded ends its sandbox before anything runs', async () => {
