@@ -50,6 +50,7 @@ const PROGRAMS = {
       'setup.c',
       'sha256.c',
       'spawn.c',
+      'standing.c',
       'start.c',
       'tap.c',
       'tar-*.c',

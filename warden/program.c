@@ -19,6 +19,7 @@
 #include "files.h"
 #include "keeper.h"
 #include "report.h"
+#include "standing.h"
 
 enum { LAYERS_FD = 3 };
 
@@ -27,6 +28,7 @@ struct child {
   struct start *start;
   struct rules rules; /* a copy: its descriptor may have to make way */
   int status;
+  struct standing standing; /* as it was when nobody else could change it */
 };
 
 static _Noreturn void fail_at(const struct child *child, struct failure *failure)
@@ -183,6 +185,8 @@ static void wait_at_gate(struct child *child)
   if (got < 0) fail(child, "wait at", "the gate");
   if (got == 0) _exit(EPIPE);
   if (!child->start->later) return;
+  errno = EINTR;
+  if (!standing_is(&child->standing)) fail(child, "keep", "limits and priority at the gate");
   errno = EPROTO;
   if (start_tell(release, (size_t)got, child->start)) fail(child, "understand", "RELEASE");
   enter_folder(child);
@@ -251,6 +255,7 @@ _Noreturn void become_program(const struct plan *plan, int status)
   join_groups(&child);
   close_what_is_not_its_own(&child);
   set_rlimits(&child);
+  standing_note(&child.standing);
   drop_privileges(&child);
   if (!child.start->later) enter_folder(&child);
   if (child.start->worker) prctl(PR_SET_NAME, "files");

@@ -10,16 +10,17 @@ import { Outbox } from './outbox.js'
 import { PortConnection, type WardenConnection } from './port-connection.js'
 import { Run, type StartResult } from './run.js'
 import { encodeReady, encodeStart, type ReadyRequest, type StartRequest } from './start-payload.js'
-import { answerOf, lookAtGate, type ReadyProgram, type StartOptions, WaitingProgram } from './starting.js'
+import { answerOf, type GatedOptions, readyAt, type ReadyProgram, type StartOptions } from './starting.js'
 
 export interface Warden {
   /** Throws SandboxError('invalid') when the request does not fit the protocol; a program that cannot be started is a result. */
   start(request: StartRequest, options?: StartOptions): Promise<StartResult>
   /**
    * Makes a program ready before anyone knows what it is to become. As `atGate` of a start, `atGate` looks at it and decides; undefined when it did not come
-   * about, which is no loss. It dies with the channel. Neither it nor its coming about keeps this process alive: see `hold`.
+   * about, which is no loss. When `giveUp` aborts before it is ready it is killed: another of its id may have stopped it on its way. It dies with the channel.
+   * Neither it nor its coming about keeps this process alive: see `hold`.
    */
-  prepare(request: ReadyRequest, atGate: (pid: number) => Promise<void>): Promise<ReadyProgram | undefined>
+  prepare(request: ReadyRequest, options: GatedOptions): Promise<ReadyProgram | undefined>
   /**
    * To a port of the cell's loopback. Rejects with SandboxError: 'invalid' for no port, 'not-found' when nothing listens there, 'busy' when what
    * listens takes nobody in for ten seconds, or when no more connections can be had.
@@ -122,7 +123,7 @@ class Connection implements Warden {
     })
   }
 
-  async prepare(request: ReadyRequest, atGate: (pid: number) => Promise<void>): Promise<ReadyProgram | undefined> {
+  async prepare(request: ReadyRequest, options: GatedOptions): Promise<ReadyProgram | undefined> {
     const payload = encodeReady(request)
     const run = await this.#asNext((id) => {
       const begun = new Run({ id, isFed: request.stdin, isGated: true, hasTerminal: false, link: this.#link })
@@ -130,7 +131,7 @@ class Connection implements Warden {
       this.#outbox.send(encodeHeader('start', payload.length, { run: id }), payload)
       return Promise.resolve(begun)
     })
-    return (await lookAtGate(run, atGate)) ? new WaitingProgram(run) : undefined
+    return await readyAt(run, options)
   }
 
   hold(): () => void {

@@ -15,11 +15,14 @@ export interface StartOptions {
   readonly giveUp?: AbortSignal
 }
 
+/** With a gate for certain. */
+export type GatedOptions = StartOptions & Required<Pick<StartOptions, 'atGate'>>
+
 /** A program at its gate that does not know yet what it is to become. */
 export interface ReadyProgram {
   /** False once it was launched, dropped, or ended by another. */
   readonly isWaiting: boolean
-  /** As a start; undefined when it never ran: it waits no more, was ended on its way by another, or cannot be told that much. */
+  /** As a start; undefined when it never ran: it waits no more, was ended on its way or changed by another, or cannot be told that much. */
   launch(told: ToldRequest, options?: Pick<StartOptions, 'giveUp'>): Promise<StartResult | undefined>
   /** Resolves when nothing of it is left. Quiet when it waits no more. */
   drop(): Promise<void>
@@ -46,7 +49,7 @@ async function endsByItself(run: Run): Promise<boolean> {
 }
 
 /** Whether it may be released; it is not when it was over before. */
-export async function lookAtGate(run: Run, atGate: (pid: number) => Promise<void>): Promise<boolean> {
+async function lookAtGate(run: Run, atGate: (pid: number) => Promise<void>): Promise<boolean> {
   const pid = await run.gated
   if (pid === undefined) return false
   try {
@@ -61,15 +64,14 @@ export async function lookAtGate(run: Run, atGate: (pid: number) => Promise<void
   return true
 }
 
-/** What became of a start, which is killed when it is given up. */
-export async function answerOf(run: Run, { atGate, giveUp }: StartOptions): Promise<StartResult> {
+/** What is to be killed is, before the answer. */
+async function orKill<T>(run: Run, giveUp: AbortSignal | undefined, answer: () => Promise<T>): Promise<T> {
   // Whoever waits for the run is told when the channel is over.
   const kill = (): void => void run.kill().catch(() => {})
   giveUp?.addEventListener('abort', kill, { once: true })
   if (giveUp?.aborted) kill()
   try {
-    if (atGate && (await lookAtGate(run, atGate))) run.release()
-    const result = await run.started
+    const result = await answer()
     if (run.isDoomed) await run.kill()
     return result
   } finally {
@@ -77,7 +79,21 @@ export async function answerOf(run: Run, { atGate, giveUp }: StartOptions): Prom
   }
 }
 
-export class WaitingProgram implements ReadyProgram {
+/** What became of a start, which is killed when it is given up. */
+export function answerOf(run: Run, { atGate, giveUp }: StartOptions): Promise<StartResult> {
+  return orKill(run, giveUp, async () => {
+    if (atGate && (await lookAtGate(run, atGate))) run.release()
+    return await run.started
+  })
+}
+
+/** The program once it waits at its gate; undefined when it does not come about. */
+export async function readyAt(run: Run, { atGate, giveUp }: GatedOptions): Promise<ReadyProgram | undefined> {
+  const isReady = await orKill(run, giveUp, () => lookAtGate(run, atGate))
+  return isReady && run.isAtGate ? new WaitingProgram(run) : undefined
+}
+
+class WaitingProgram implements ReadyProgram {
   readonly #run: Run
 
   constructor(run: Run) {
@@ -95,7 +111,7 @@ export class WaitingProgram implements ReadyProgram {
     run.ref()
     run.release(payload)
     const result = await answerOf(run, options)
-    return !result.started && result.exit && !run.isDoomed ? undefined : result
+    return !result.started && result.stage === 'set-up' && !run.isDoomed ? undefined : result
   }
 
   async drop(): Promise<void> {

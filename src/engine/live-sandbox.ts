@@ -219,7 +219,8 @@ export class LiveSandbox {
   async #change(change: unknown): Promise<SandboxInfo> {
     await this.#checkOpen()
     const { policy } = this.#making
-    const { open, probe, inspector } = this.#hold.here.made
+    const cell = this.#hold.here
+    const { open, probe, inspector } = cell.made
     const { spec } = this.#info
     const asked = changeLimits(spec.limits, change)
     if (asked.changed.length === 0) return this.info
@@ -232,6 +233,8 @@ export class LiveSandbox {
       const others = this.#info.clamped.filter(({ field }) => !asked.changed.some((name) => field === `limits.${name}`))
       this.#info = { ...this.#info, spec: { ...spec, limits }, clamped: [...others, ...clamped] }
       this.#origins = { ...this.#origins, ...Object.fromEntries(asked.changed.map((name) => [`limits.${name}`, 'spec' as const])) }
+      // What was made ready under other limits may take up a place that is not there any more.
+      await cell.dropReady()
       await inspector?.inspectCell()
     })
     return this.info

@@ -26,9 +26,13 @@ export interface ReadyRun {
 const alikeEnough = 2
 /** Where fewer processes are allowed, one that waits would be missed. */
 const leastProcesses = 32
+/** How long one that is being made is waited for: another guest of its id may have stopped it. Whoever wants to run something is not to be told of that. */
+const patienceMs = 500
 
 interface Held {
   readonly key: string
+  /** When it aborts, what is being made is not made. */
+  readonly unwanted: AbortController
   readonly made: Promise<ReadyRun | undefined>
 }
 
@@ -44,7 +48,7 @@ export class ReadyPrograms {
     this.#surroundings = surroundings
   }
 
-  /** One of this kind, which is the taker's from then on; also one that is being made, unless the taker gives up first. */
+  /** One of this kind, which is the taker's from then on; also one that is being made, unless that takes long or the taker gives up first. */
   async take(kind: ProgramKind, giveUp: AbortSignal): Promise<ReadyRun | undefined> {
     const key = keyOf(kind)
     this.#alike = this.#latest?.key === key ? this.#alike + 1 : 1
@@ -57,7 +61,7 @@ export class ReadyPrograms {
     }
     this.#held = undefined
     const letGo = this.#surroundings().open.warden.hold()
-    const ready = await unlessAborted(held.made, giveUp).finally(letGo)
+    const ready = await inTime(held.made, giveUp).finally(letGo)
     if (ready?.program.isWaiting) return ready
     void discard(held)
     return undefined
@@ -73,6 +77,8 @@ export class ReadyPrograms {
 
   /** Resolves when none is there, nor on its way. */
   async drop(): Promise<void> {
+    clearImmediate(this.#soon)
+    this.#soon = undefined
     const held = this.#held
     this.#held = undefined
     if (held) await discard(held)
@@ -90,7 +96,8 @@ export class ReadyPrograms {
     if (this.#isOver || this.#held !== undefined || this.#latest === undefined || this.#alike < alikeEnough) return
     if (surroundings.limits().processes < leastProcesses) return
     const { key, kind } = this.#latest
-    this.#held = { key, made: makeReady(kind, surroundings) }
+    const unwanted = new AbortController()
+    this.#held = { key, unwanted, made: makeReady(kind, surroundings, unwanted.signal) }
   }
 }
 
@@ -98,24 +105,29 @@ function keyOf({ user, limits, request: { stdin, rlimits } }: ProgramKind): stri
   return [user.name, stdin, limits.memoryBytes, limits.processes, ...rlimits.map(({ resource, soft, hard }) => `${resource}=${soft}/${hard}`)].join(' ')
 }
 
-async function discard({ made }: Held): Promise<void> {
+async function discard({ made, unwanted }: Held): Promise<void> {
+  unwanted.abort()
   const ready = await made
   if (!ready) return
   await ready.program.drop().catch(() => undefined)
   ready.run.close().catch(() => undefined)
 }
 
-async function unlessAborted<T>(pending: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
-  if (signal.aborted) return undefined
+async function inTime<T>(pending: Promise<T>, giveUp: AbortSignal): Promise<T | undefined> {
+  if (giveUp.aborted) return undefined
   return await new Promise((resolve, reject) => {
-    const giveUp = (): void => resolve(undefined)
-    signal.addEventListener('abort', giveUp, { once: true })
-    pending.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp))
+    const stopWaiting = (): void => resolve(undefined)
+    const timer = setTimeout(stopWaiting, patienceMs)
+    giveUp.addEventListener('abort', stopWaiting, { once: true })
+    pending.then(resolve, reject).finally(() => {
+      clearTimeout(timer)
+      giveUp.removeEventListener('abort', stopWaiting)
+    })
   })
 }
 
 /** Undefined when it did not come about, which is no loss. What is not as demanded ends the sandbox. */
-async function makeReady({ user, limits, request }: ProgramKind, surroundings: ProgramSurroundings): Promise<ReadyRun | undefined> {
+async function makeReady({ user, limits, request }: ProgramKind, surroundings: ProgramSurroundings, giveUp: AbortSignal): Promise<ReadyRun | undefined> {
   const { open, inspector, condemn } = surroundings
   // The first of a user's programs is read in full, at its own gate.
   if (inspector?.depthFor(user.name) !== 'short') return undefined
@@ -125,10 +137,11 @@ async function makeReady({ user, limits, request }: ProgramKind, surroundings: P
     const begun = (run = open.cell.beginRun(limits))
     const counted = countedIn(request, run)
     let look: Look | undefined
-    const program = await open.warden.prepare(counted, async (pid) => {
+    const atGate = async (pid: number): Promise<void> => {
       look = await inspector.inspectReady({ pid, user, request: counted })
       begun.spareTime()
-    })
+    }
+    const program = await open.warden.prepare(counted, { atGate, giveUp })
     if (program && look) return { run, program, look }
   } catch (error) {
     if (error instanceof SandboxError && error.code === 'not-enforced') void condemn(error)

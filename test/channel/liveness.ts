@@ -10,13 +10,13 @@ if (way === 'idle') {
 } else if (way === 'ready') {
   const { argv: _, env, cwd, ...request } = native.request(['true'])
   const letGo = native.warden.hold()
-  const ready = await native.warden.prepare(request, () => Promise.resolve())
+  const ready = await native.warden.prepare(request, { atGate: () => Promise.resolve() })
   letGo()
   process.stdout.write(ready?.isWaiting ? 'ready ' : 'gone ')
   const result = await ready?.launch({ argv: ['sh', '-c', 'sleep 0.2; exit 6'], env, cwd })
   if (result?.started) void result.process.exited.then(({ code }) => process.stdout.write(`exited ${code}`))
   // Nobody holds on to this one.
-  void native.warden.prepare(request, () => new Promise(() => {}))
+  void native.warden.prepare(request, { atGate: () => new Promise(() => {}) })
 } else if (way === 'running') {
   const run = await native.start(['sh', '-c', 'sleep 0.3; exit 5'])
   void run.exited.then(({ code }) => process.stdout.write(`exited ${code}`))

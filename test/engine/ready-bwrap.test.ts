@@ -74,6 +74,15 @@ describe('a program that was made ready', () => {
     expect(waiting()).toEqual([])
   })
 
+  test('takes no place up under limits that changed', async ({ skip }) => {
+    if (!probe.limits.processes.enforced) skip(probe.limits.processes.why)
+    await using sandbox = await Sandbox.create({ platform })
+    await warmUp(sandbox)
+    await sandbox.limit({ processes: 2 })
+    expect(waiting()).toEqual([])
+    expect((await sandbox.run('(echo child); echo ok', { stdin: '' })).stdout).toBe('child\nok\n')
+  })
+
   test('is none where the profile is the user’s own', async () => {
     await using sandbox = await Sandbox.create({ platform, seccomp: { defaultAction: 'SCMP_ACT_ALLOW' } as never })
     for (let run = 0; run < 3; run += 1) await sandbox.run(['true'])

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Engine } from '../../src/engine/engine.js'
@@ -97,8 +98,16 @@ describe('the next program', () => {
     expect(await said('echo $$')).toBe(`${pid}\n`)
   })
 
+  test('whose limits another lowered is made anew', async () => {
+    const pid = await warmUp()
+    execFileSync('prlimit', ['--nofile=9:9', '--pid', `${pid}`])
+    expect(await said('echo $$ $(ulimit -n)')).not.toMatch(new RegExp(`^${pid} |9$`))
+  })
+
   test('that is not as demanded ends its sandbox before anything runs', async () => {
     await said('true')
+    // Nothing of the first is still to be done.
+    await sleep(10)
     const look = driver.posture
     let count = 0
     driver.posture = async (subject) => {
@@ -128,6 +137,37 @@ describe('the next program', () => {
       .filter(({ subject, verdict }) => subject === 'run 5' && verdict === 'proven')
       .map(({ control }) => control)
     expect(proven.sort()).toEqual(['capabilities', 'ids', 'no-new-privs', 'placement', 'rlimits', 'seccomp'])
+  })
+
+  /** Made, but never to become ready: as if another of its id had stopped it on its way. */
+  async function stall(): Promise<number> {
+    await warmUp()
+    const look = driver.posture
+    const stalled = new Promise<number>((resolve) => {
+      driver.posture = (subject) => {
+        if (subject.kind !== 'program') return look(subject)
+        resolve(subject.pid)
+        return new Promise(() => {})
+      }
+    })
+    await said('true')
+    const pid = await stalled
+    driver.posture = look
+    return pid
+  }
+
+  test('that never becomes ready keeps neither a run, nor a receipt, nor a pause waiting, and is not left behind', async () => {
+    const pid = await stall()
+    expect(await said('echo $$')).not.toBe(`${pid}\n`)
+    await waitUntil(() => !waiting().includes(pid))
+    await stall()
+    await engine.receipt(id)
+    expect(waiting()).toEqual([])
+    await stall()
+    await engine.life.pause(id)
+    expect(waiting()).toEqual([])
+    await engine.life.resume(id)
+    expect(await said('echo on')).toBe('on\n')
   })
 
   test('does not wait over a pause', async () => {

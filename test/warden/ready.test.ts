@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -74,6 +75,19 @@ describe('a program that is told later what to become', () => {
     for (const run of [1, 2]) peer.send({ type: TYPE.KILL, run })
     for (const run of [1, 2]) await peer.takeType(TYPE.GONE, run)
     expect(descendantsOf(peer.child.pid as number)).toEqual([])
+  })
+
+  test.for([
+    ['prlimit', (pid: number) => ['--nofile=9:9', '--pid', `${pid}`]],
+    ['prlimit', (pid: number) => ['--as=0:0', '--pid', `${pid}`]],
+    ['renice', (pid: number) => ['-n', '19', '-p', `${pid}`]],
+    ['chrt', (pid: number) => ['--idle', '-p', '0', `${pid}`]],
+  ] as const)('does not become it when others changed what it would keep: by %s', async ([tool, argumentsFor]) => {
+    await using peer = new Peer()
+    const pid = await ready(peer, 1)
+    execFileSync(tool, argumentsFor(pid))
+    tell(peer, 1, { argv: ['true'] })
+    expect(failureOf(await peer.takeType(TYPE.FAILED, 1))).toEqual({ stage: 3, errno: 4, text: 'keep limits and priority at the gate' })
   })
 
   test('takes 32 KiB', async () => {
