@@ -12,7 +12,7 @@
 struct place {
   char *above; /* in memory of its own */
   size_t above_length;
-  char name[NAMES_NAME_ROOM];
+  char name[NAMES_NAME_ROOM + sizeof TAR_WHITEOUT - 1]; /* room for the longest name with a mark in front */
 };
 
 /* EPERM for what leads out: `..`, or a beginning with `/`. */

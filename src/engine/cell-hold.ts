@@ -158,7 +158,8 @@ export class CellHold {
           return stopAllBut(cell, worker)
         },
         goOn: () => cell.made.open.cell.resume(),
-        act: () => act(layerAccess(worker ? { ...host, workers: worker } : host, { signal: until, overlays })),
+        // Gone before the next act on its life: a pause would catch it while it ends.
+        act: () => act(layerAccess(worker ? { ...host, workers: worker } : host, { signal: until, overlays })).finally(() => worker?.end()),
       })
     } catch (error) {
       // It says why it is over.

@@ -81,20 +81,13 @@ function landing({ mark, isLiteral: _, ...header }: TarHeader, layer: KeptLayer,
     if (header.type === 'folder' && mark === undefined && layer.mounts.some((mount) => mount.startsWith(`${path}/`))) return []
     throw new SandboxError('invalid', `from: ${info.id} has /${header.path}, where this sandbox has a mount`)
   }
-  const removal: TarHeader = {
-    path: `${path.slice(0, path.length - name.length)}${removalMark}${name}`,
-    type: 'file',
-    mode: 0,
-    uid: 0,
-    gid: 0,
-    size: 0,
-    mtime: '0',
-    target: '',
-  }
-  if (mark === 'removed') return [removal]
+  const empty: TarHeader = { path, type: 'file', mode: 0, uid: 0, gid: 0, size: 0, mtime: '0', target: '' }
+  if (mark === 'removed') return [{ ...empty, path: `${path.slice(0, path.length - name.length)}${removalMark}${name}` }]
   const target = header.type === 'same' ? pathBelow(header.target, layer) : header.target
-  const landed = { ...header, path, target, isLiteral: name.startsWith(removalMark) }
-  return mark === 'hides' ? [removal, landed] : [landed]
+  const isLiteral = name.startsWith(removalMark)
+  const landed = { ...header, path, target, isLiteral }
+  // A file takes the place of all that is there, whatever it is called: a mark before a name of a guest's choice could mean the whole folder.
+  return mark === 'hides' ? [{ ...empty, isLiteral }, landed] : [landed]
 }
 
 /** Sums are of whole pages, but folders and the file system's own needs come to them. */

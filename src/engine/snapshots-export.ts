@@ -3,6 +3,7 @@ import { SandboxError } from '../contract/errors.js'
 import type { ManifestEntry } from '../contract/snapshot-store.js'
 import { type Difference, exportedPaths, topmostRemovals } from '../policy/diff.js'
 import type { LayerAccess } from './snapshots-access.js'
+import { keptModes } from './snapshots-deeds.js'
 import { isOwn, type KeptLayer, layerOf, pathInSnapshot } from './snapshots-layers.js'
 import { inPieces } from './snapshots-pieces.js'
 import { readTar } from './snapshots-tar-reader.js'
@@ -28,7 +29,8 @@ export function exportChanges(exporting: Exporting, access: LayerAccess): AsyncG
       `/${Buffer.from(beneath, 'latin1').toString('utf8')} cannot be exported: it is what lies beneath, and nothing was written there`,
     )
   }
-  const marked = [...paths].find((path) => nameOf(path).startsWith(removalMark))
+  const removals = topmostRemovals(exporting.differences).map(({ path }) => path)
+  const marked = [...paths, ...removals].find((path) => nameOf(path).startsWith(removalMark))
   if (marked !== undefined) {
     throw new SandboxError(
       'conflict',
@@ -46,7 +48,7 @@ async function* archiveOf({ differences, layers }: Exporting, access: LayerAcces
       const path = pathInSnapshot(header.path, layer)
       if (!isOwn(header.path, layer) || !paths.has(path)) continue
       const target = header.type === 'same' ? pathInSnapshot(header.target, layer) : header.target
-      yield encodeTarHeader({ ...header, path, target })
+      yield encodeTarHeader({ ...header, path, target, mode: header.mode & keptModes })
       yield* content
       yield tarPadding(header.size)
     }

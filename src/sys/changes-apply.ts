@@ -9,7 +9,7 @@
  * path of several parts: a folder that was swapped for a link is not entered.
  */
 import { randomUUID } from 'node:crypto'
-import { closeSync, fchmodSync, fchownSync, writeSync } from 'node:fs'
+import { closeSync, fchmodSync, fchownSync, type Stats, writeSync } from 'node:fs'
 import type { PendingChange } from '../contract/changes.js'
 import { SandboxError } from '../contract/errors.js'
 import { pathBytes } from '../contract/path-text.js'
@@ -92,7 +92,7 @@ async function stageAll(application: Application, staging: HostFolder): Promise<
     for (const [index, task] of tasks.entries()) {
       const { after } = task.change
       const name = Buffer.from(`${index}`)
-      if (after.type === 'link') await staging.createLink(name, Buffer.from(pathBytes(after.target)))
+      if (after.type === 'link') await stageLink(staging, name, { target: Buffer.from(pathBytes(after.target)), owner: top })
       if (after.type !== 'file') continue
       const file = staging.createFileSync(name, 0o600)
       open.push(file)
@@ -107,6 +107,13 @@ async function stageAll(application: Application, staging: HostFolder): Promise<
   } finally {
     open.forEach((file) => closeSync(file))
   }
+}
+
+/** A link that root owned would be taken for the administrator's wherever the owner of the folder moves it. */
+async function stageLink(staging: HostFolder, name: Buffer, { target, owner }: { readonly target: Buffer; readonly owner: Stats }): Promise<void> {
+  await staging.createLink(name, target)
+  const { uid, gid } = owner
+  if (process.getuid?.() === 0) await staging.give(name, { uid, gid })
 }
 
 async function closeSynced(open: number[]): Promise<void> {

@@ -11,7 +11,6 @@ import { HostFolder } from './host-folder-handle.js'
 
 const mostLinks = 40
 const writableByOthers = 0o022
-const sticky = 0o1000
 
 /** For which it is walked, as errors tell it. */
 type Call = 'upload' | 'download'
@@ -91,10 +90,11 @@ export interface LinkPlace {
 
 /**
  * Root's links in folders of root's are the administrator's. The caller's own may be a guest's, which writes with the caller's id wherever a folder is shared
- * with it; but never a folder of root's, nor a home. In a folder that others may write, too, nobody moves them, or brings them from elsewhere by a hard link.
+ * with it; but never a folder of root's, nor a home. In a folder that others may write, nothing is known of any: a sticky bit keeps them from moving a link
+ * away, not from bringing one there, out of any folder that they may write in too, whosever link it is.
  */
-export function isTrustedLink(link: Pick<Stats, 'uid' | 'nlink'>, { above, caller, isRoots, isHome }: LinkPlace): boolean {
-  const isClosed = (above.mode & writableByOthers) === 0 || ((above.mode & sticky) !== 0 && link.nlink === 1)
+export function isTrustedLink(link: Pick<Stats, 'uid'>, { above, caller, isRoots, isHome }: LinkPlace): boolean {
+  const isClosed = (above.mode & writableByOthers) === 0
   const isAdministrators = above.uid === 0 && link.uid === 0
   const isOwn = link.uid === caller && (isRoots || isHome)
   return isClosed && (isAdministrators || isOwn)

@@ -196,6 +196,21 @@ testUnless(noPause)('a sandbox that is closed while it stands still for a snapsh
   })
 })
 
+testUnless(noPause)('a pause that waited for a snapshot does not catch the worker that read it', async () => {
+  await use({}, async (sandbox) => {
+    await sandbox.run('head -c 8000000 /dev/zero > a')
+    for (let round = 0; round < 8; round += 1) {
+      const taking = sandbox.snapshot()
+      await sleep(100)
+      await sandbox.pause()
+      // While it is paused: nothing that ends then is left to be ended.
+      await taking
+      await sandbox.resume()
+    }
+    expect((await sandbox.run('echo alive')).stdout).toBe('alive\n')
+  })
+})
+
 testUnless(noPause)('a paused sandbox cannot be read, and is not hurt by the try', async () => {
   await use({}, async (sandbox) => {
     await sandbox.run('echo x > a')

@@ -137,6 +137,18 @@ testUnless(noMounts)('since a snapshot only what came after it is told, also of 
   })
 })
 
+testUnless(noMounts)('a new folder hides nothing but itself, whatever it is called, and a name of any length can be removed', async () => {
+  const [long, longer] = ['l'.repeat(252), 'm'.repeat(255)]
+  for (const name of [long, longer]) mkdirSync(join(source, name))
+  if (process.getuid?.() === 0) for (const name of [long, longer]) chownSync(join(source, name), 1234, 1234)
+  await use(mounted(), async (sandbox) => {
+    const script = `cd ${over}; mkdir .wh..opq deep/.wh..opq; touch .wh..opq/in own; rmdir ${long} ${longer}; mkdir ${longer} ${'n'.repeat(255)}; touch ${longer}/in`
+    expect((await sandbox.run(script)).stderr).toBe('')
+    const [seen, { id }] = [await view(sandbox), await sandbox.snapshot()]
+    await use({ ...mounted(), from: id }, async (again) => expect(await view(again)).toBe(seen))
+  })
+})
+
 testUnless(noMounts)('an archive of what was done to a folder, applied to a copy of it, makes what the sandbox sees', async () => {
   await use(mounted(), async (sandbox) => {
     await sandbox.run(`${doings}rm own/.wh.literal own/a own/b; rm -rf own/n*`)

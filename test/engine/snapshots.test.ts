@@ -306,11 +306,26 @@ test('an archive of changes applied elsewhere makes the same tree, and only the 
   expect([lstatSync(there('stays/e')).isSymbolicLink(), lstatSync(there('stays/f')).isFIFO()]).toEqual([true, true])
 })
 
+test('an archive of changes has no set-id bits', async () => {
+  const sandbox = await withFiles('echo x > a; chmod 6755 a; ln a b; mkdir c; chmod 3777 c')
+  const archive = join(folder, 'modes.tar')
+  await writeFile(archive, await sandbox.export())
+  const listed = spawnSync('tar', ['tvf', archive], { encoding: 'utf8' }).stdout.trim().split('\n')
+  expect(listed.map((line) => line.split(' ')[0])).toEqual(['-rwxr-xr-x', 'hrwxr-xr-x', 'drwxrwxrwt'])
+})
+
 test('since the template everything is new; a socket is nothing that can be kept', async () => {
   const sandbox = await withFiles('echo x > a; python3 -c \'import socket; socket.socket(socket.AF_UNIX).bind("s")\'')
   const changes = await sandbox.diff()
   expect(changes.map(({ type, entry, path, size, mode }) => [type, entry, path.split('/').at(-1), size, mode])).toEqual([['added', 'file', 'a', 2, 0o644]])
   expect((await sandbox.snapshot()).entries).toBe(1)
+})
+
+test('a removed file whose mark would mean a whole folder cannot be exported', async () => {
+  const sandbox = await withFiles('touch .wh..opq other')
+  const { id } = await sandbox.snapshot()
+  await sandbox.run('rm .wh..opq')
+  expect(await rejectionOf(sandbox.export({ since: id }))).toMatchObject({ code: 'conflict', message: expect.stringContaining('.wh..opq') })
 })
 
 test('a file whose own name means a removal cannot be exported, but kept', async () => {

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
+  chownSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -328,4 +329,12 @@ test('a drop forgets the changes and leaves the folder alone', async () => {
   await store().drop(await store().find(set.id.slice(0, 6)))
   expect([await store().list(), readFileSync(join(folder, 'a.txt'), 'utf8')]).toEqual([[], 'one\n'])
   await expect(store().find(set.id)).rejects.toMatchObject({ code: 'not-found' })
+})
+
+test.runIf(process.getuid?.() === 0)('a link that root takes over is the owner’s of the folder, as everything new is', async () => {
+  chownSync(folder, 1234, 1235)
+  const set = await taken([{ type: 'link', path: 'link', target: '/etc' }, directory('new'), file('new/file')])
+  await store().apply(set)
+  const owners = ['link', 'new', 'new/file'].map((name) => lstatSync(join(folder, name))).map(({ uid, gid }) => [uid, gid])
+  expect(owners).toEqual(Array.from({ length: 3 }, () => [1234, 1235]))
 })
