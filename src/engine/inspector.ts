@@ -9,6 +9,7 @@ import type { Expectation, Observation, Posture } from '../contract/posture.js'
 import type { UserName } from '../contract/spec.js'
 import { judge, type Look, mismatchError, type ProgramLook, type ReceiptFacts } from '../receipt/index.js'
 import { guestExpectations } from './guest-expectations.js'
+import { LoweredLimits, withLoweredLimits } from './lowered-limits.js'
 import { fullProgramExpectations, programExpectations, type WardenPosture, wardenPosture } from './program-expectations.js'
 
 export interface InspectorOptions {
@@ -70,7 +71,7 @@ export class Inspector {
     return { expectations: expects, postures }
   }
 
-  /** Throws SandboxError('not-enforced') naming what is not as demanded; then the program must never run. */
+  /** Throws SandboxError('not-enforced') naming what is not as demanded, or LoweredLimits; then the program must never run. */
   async inspectProgram(program: GatedProgram): Promise<void> {
     const { run, depth } = program
     const look = { run, ...(await this.#look(program)) }
@@ -103,7 +104,9 @@ export class Inspector {
     const demand = { request, groups: user.groups, filterHash: this.#filterHash, warden: this.#warden }
     const expectations = depth === 'full' ? fullProgramExpectations(demand) : programExpectations(demand)
     const postures = await this.#cell.posture({ kind: 'program', pid, depth, group: request.group })
-    refuse(expectations, postures)
+    refuse(withLoweredLimits(expectations, postures), postures)
+    // It is as it should be but for what another of its id did to it, which is no fault of the cell's.
+    if (mismatchError(judge({ expectations, posture: postures }))) throw new LoweredLimits()
     return { expectations, postures }
   }
 

@@ -14,6 +14,7 @@ import type { Stop } from './outcome.js'
 import { RunningProgram, type RunSurroundings } from './running-program.js'
 import { killedEarly, notStarted, startError, type StartFailure } from './start-failure.js'
 import { StartPatience } from './start-patience.js'
+import { LoweredLimits } from './lowered-limits.js'
 import { programKind, type ReadyPrograms, type ReadyRun } from './ready-programs.js'
 import { countedIn, startRequest } from './start-request.js'
 import { UnstartedProgram } from './unstarted-program.js'
@@ -153,6 +154,9 @@ function unstarted({ plan, run, request, result, stop }: Unstarted, { open }: Pr
   return { outcome: notStarted(result, { program: request.argv[0] ?? '', isShell: typeof plan.command === 'string', isListed: open.isListed }) }
 }
 
+/** So often a start is tried that others interfere with. */
+const mostTries = 4
+
 type Attempt = Pick<Launch, 'plan' | 'user' | 'request' | 'entry'> & { readonly giveUp: AbortSignal }
 
 interface Attempted {
@@ -183,7 +187,18 @@ async function launchReady(ready: ReadyRun, { request, user, entry, giveUp }: At
   return undefined
 }
 
+/** Whoever starts is not to be told of what another program does once to those that start. */
 async function startAnew(limits: RunLimits, order: Attempt, surroundings: ProgramSurroundings): Promise<Attempted> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await startOnce(limits, order, surroundings)
+    } catch (error) {
+      if (!(error instanceof LoweredLimits) || tries === mostTries || order.giveUp.aborted) throw error
+    }
+  }
+}
+
+async function startOnce(limits: RunLimits, order: Attempt, surroundings: ProgramSurroundings): Promise<Attempted> {
   const run = beginRun(limits, surroundings)
   try {
     return { result: await startAtGate({ ...order, run, request: countedIn(order.request, run) }, surroundings), run }
@@ -210,7 +225,7 @@ async function startAtGate(
   try {
     return await open.warden.start(request, { giveUp, ...(atGate && { atGate }) })
   } catch (error) {
-    if (error instanceof SandboxError && error.code === 'invalid') throw error
+    if (error instanceof LoweredLimits || (error instanceof SandboxError && error.code === 'invalid')) throw error
     if (error instanceof SandboxError && error.code === 'not-enforced') throw await condemn(error)
     throw await failure(error)
   }

@@ -23,6 +23,8 @@ export interface ReceiptOrder extends Pick<ReceiptFacts, 'machine'> {
 /** What holds in a sandbox, looked at now. Throws SandboxError('not-enforced') when that is not as demanded. */
 export async function receiptNow({ cell: live, policy, machine, story }: ReceiptOrder): Promise<UnsignedReceipt> {
   const { inspector, probe } = live.made
+  // All that follows may be done without waiting for anything, and others are to have their turn also when receipts are written one after the other.
+  await new Promise((resolve) => setImmediate(resolve))
   await live.dropReady()
   const cell = (await inspector?.inspectCell()) ?? { expectations: [], postures: [] }
   const found = (await inspector?.inspectEverything()) ?? { inspected: { processes: 0, threads: 0, complete: false }, living: [] }

@@ -99,6 +99,23 @@ describe('a program', () => {
     expect([seen, await said(id, 'ls')]).toEqual([[], 'ran\n'])
   })
 
+  test('whose limits another lowered is started again, and in the end that is told; the sandbox lives', async () => {
+    let lowered = 3
+    answer(driver, ({ kind }) => {
+      if (kind !== 'program') return {}
+      lowered -= 1
+      return lowered < 0 ? {} : { rlimits: { ...(goodProgram.rlimits as object), files: [1, 4096] } }
+    })
+    const { id } = await engine.create({})
+    expect(await said(id, 'echo one')).toBe('one\n')
+    lowered = 100
+    expect(await rejectionOf(engine.start(id, { command: 'touch ran' }))).toMatchObject({ code: 'conflict', message: expect.stringContaining('lowered') })
+    lowered = 0
+    expect(await said(id, 'ls')).toBe('')
+    answer(driver, ({ kind }) => (kind === 'program' ? { rlimits: { ...(goodProgram.rlimits as object), files: [1, 4097] } } : {}))
+    expect(await rejectionOf(engine.start(id, { command: 'true' }))).toMatchObject({ code: 'not-enforced', message: expect.stringContaining('files') })
+  })
+
   test('that vanished at its gate breaks its cell', async () => {
     answer(driver)
     const { id } = await engine.create({})
