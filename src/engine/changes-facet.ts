@@ -5,7 +5,7 @@ import type { PlatformChanges, Written } from '../contract/changes.js'
 import type { CellLayer } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { CallOptions } from '../contract/platform.js'
-import { pathText } from '../contract/path-text.js'
+import { pathBytes, pathText } from '../contract/path-text.js'
 import { printable } from '../contract/printable.js'
 import { errno } from './errno.js'
 import { FileOperation, type FilesHost } from './file-operation.js'
@@ -30,9 +30,73 @@ export class ChangesFacet implements PlatformChanges {
     if (layer?.kind !== 'overlay') throw new SandboxError('invalid', `target: '${printable(target)}' is no mount with an overlay`)
     // Root of the cell can read whatever a guest made; where there is none, there is only one user anyway.
     const user = files.users.some(({ name }) => name === 'root') ? 'root' : files.defaultUser
-    const order = { host: files, call: { name: 'changes', path: target }, user, signal, layers: true }
-    return FileOperation.run(order, ({ client }) => listing(client.list(Buffer.from(`${layer.index}`), { inLayers: true }), target))
+    const order = { host: files, call: { name: 'changes', path: target }, user, signal }
+    return wholeListing({
+      target,
+      list: () =>
+        FileOperation.run({ ...order, layers: true }, ({ client }) => listing(client.list(Buffer.from(`${layer.index}`), { inLayers: true }), target)),
+      open: (path, mode) => FileOperation.run(order, ({ client }) => client.chmod(pathBytes(`${target}/${path}`), mode)),
+    })
   }
+}
+
+type WrittenFolder = Extract<Written, { type: 'folder' }>
+
+interface Listing {
+  readonly written: readonly Written[]
+  readonly isIncomplete: boolean
+}
+
+interface ListingOrder {
+  readonly target: string
+  readonly list: () => Promise<Listing>
+  readonly open: (path: string, mode: number) => Promise<unknown>
+}
+
+/** What its owner needs to look into a folder, and to have it back for good. */
+const readBits = 0o500
+const ownerBits = 0o700
+/** The mount is no entry of its own, and may be closed like any other folder. */
+const top: WrittenFolder = { type: 'folder', path: '', mode: ownerBits, hides: false }
+
+/** Folders that a program closed to itself are opened by the same user, one below the other, and told with the modes that they had. */
+async function wholeListing({ target, list, open }: ListingOrder): Promise<Written[]> {
+  const modes = new Map<string, number>()
+  for (;;) {
+    const { written, isIncomplete } = await list().catch((error: unknown) => unseen(error, modes.size === 0))
+    const closed = isIncomplete ? [top, ...written.filter(isClosed)].filter(({ path }) => !modes.has(path)) : []
+    if (closed.length === 0) return told({ written, isIncomplete }, { modes, target })
+    for (const { path, mode } of closed) {
+      modes.set(path, mode)
+      await open(path, mode | ownerBits).catch((error: unknown) => unseen(error, true))
+    }
+  }
+}
+
+/** What may not be looked at; everything else is thrown. */
+function unseen(error: unknown, isExpected: boolean): Listing {
+  if (isExpected && error instanceof SandboxError && error.code === 'denied') return { written: [], isIncomplete: true }
+  throw error
+}
+
+function isClosed(entry: Written): entry is WrittenFolder {
+  return entry.type === 'folder' && (entry.mode & readBits) !== readBits
+}
+
+interface Opened {
+  /** Before they were opened. */
+  readonly modes: ReadonlyMap<string, number>
+  readonly target: string
+}
+
+/** What could not be looked into would look like what is not there: it is left out by its name, or nothing is told. */
+function told({ written, isIncomplete }: Listing, { modes, target }: Opened): Written[] {
+  if (isIncomplete && !written.some(isClosed)) throw new SandboxError('denied', `not all that was written in ${target} can be read`)
+  return written.map((entry) => {
+    if (entry.type !== 'folder') return entry
+    if (isIncomplete && isClosed(entry)) return { type: 'other', path: entry.path, why: 'it is closed to its owner' }
+    return { ...entry, mode: modes.get(entry.path) ?? entry.mode }
+  })
 }
 
 /** As long as a path in a cell can be, to be opened by it. */
@@ -40,16 +104,12 @@ const mostPathBytes = 4095
 /** Of a path that is too long, which is told and not used. */
 const toldBytes = 200
 
-/** What could not be looked into would look like what is not there. */
-async function listing(entries: AsyncGenerator<WorkerEntry, { readonly isIncomplete: boolean }, undefined>, target: string): Promise<Written[]> {
+async function listing(entries: AsyncGenerator<WorkerEntry, { readonly isIncomplete: boolean }, undefined>, target: string): Promise<Listing> {
   const written: Written[] = []
   const mostBytes = mostPathBytes - target.length - 1
   for (;;) {
     const next = await entries.next().catch(endOfTooDeep)
-    if (next.done === true) {
-      if (!next.value.isIncomplete) return written
-      throw new SandboxError('denied', `not all that was written in ${target} can be read: a folder there is closed to its owner`)
-    }
+    if (next.done === true) return { written, isIncomplete: next.value.isIncomplete }
     const { name } = next.value
     if (name.length > mostBytes && isToldAlready(name, mostBytes)) continue
     if (name.length > mostBytes) written.push(tooLong(name, mostBytes))

@@ -172,6 +172,29 @@ describe.each(accounts)('run --here as $name', (account) => {
     expect(readdirSync(join(top, 'changes')).filter((name) => name !== 'locks')).toEqual([])
   }, 60_000)
 
+  test('keeps what lies in folders that the command closed to itself, with their modes', async () => {
+    const script = `mkdir -p shut/inner empty; echo in > shut/inner/file; echo new > src/new; echo last > last
+      chmod 0 shut/inner shut empty; chmod 300 src; chmod 0 .`
+    const run = await here(account, script, ['--json'])
+    expect({ code: run.code, stderr: run.stderr }).toEqual({ code: 0, stderr: '' })
+    const { changes } = parseAs<{ changes: { changes: { change: string; path: string; after: { mode: number } }[]; skipped: unknown[] } }>(run.stdout)
+    expect(changes.changes.map(({ change, path, after }) => `${change} ${path} ${after.mode.toString(8)}`)).toEqual([
+      'A empty 0',
+      'A last 644',
+      'A shut 0',
+      'A shut/inner 0',
+      'A shut/inner/file 644',
+      'M src 300',
+      'A src/new 644',
+    ])
+    expect(changes.skipped).toEqual([])
+    expect(await glovebox(account, ['apply', '-q'])).toMatchObject({ code: 0, stderr: '', stdout: '' })
+    const modes = ['empty', 'shut', 'src'].map((name) => (statSync(join(project, name)).mode & 0o777).toString(8))
+    expect(modes).toEqual(['0', '0', '300'])
+    shell('chmod 700 empty shut src; chmod 700 shut/inner', project, account)
+    expect(['last', 'shut/inner/file', 'src/new'].map((name) => readFileSync(join(project, name), 'utf8'))).toEqual(['last\n', 'in\n', 'new\n'])
+  }, 60_000)
+
   test('refuses what changed underneath, takes single files, and follows no link that was planted meanwhile', async () => {
     await here(account, 'echo mine > README.md; echo new > src/new; echo two > two; rm doomed.txt')
     writeFileSync(join(project, 'README.md'), 'theirs\n')
