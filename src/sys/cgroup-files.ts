@@ -20,6 +20,8 @@ import { killProcess } from './processes.js'
 /** The calls a cgroup file system answers. Errors are the kernel's, with its code. */
 export interface CgroupTree {
   read(file: string): string | undefined
+  /** Kept open, to be read again and again; undefined when it is not there. */
+  hold(file: string): { read(): string | undefined; close(): void } | undefined
   write(file: string, value: string): void
   has(file: string): boolean
   isWritable(file: string): boolean
@@ -39,6 +41,13 @@ export const kernelTree: CgroupTree = {
   read(file) {
     try {
       return readText(file).trim()
+    } catch {
+      return undefined
+    }
+  },
+  hold(file) {
+    try {
+      return new HeldFile(openSync(file, constants.O_RDONLY))
     } catch {
       return undefined
     }
@@ -77,6 +86,33 @@ export const kernelTree: CgroupTree = {
   },
 }
 
+class HeldFile {
+  readonly #descriptor: number
+
+  constructor(descriptor: number) {
+    this.#descriptor = descriptor
+  }
+
+  /** The kernel says it anew to whoever reads from the beginning. */
+  read(): string | undefined {
+    const buffer = Buffer.allocUnsafe(usualBytes)
+    let text = ''
+    try {
+      for (let got = usualBytes; got === usualBytes; ) {
+        got = readSync(this.#descriptor, buffer, 0, usualBytes, text.length)
+        text += buffer.toString('latin1', 0, got)
+      }
+      return text.trim()
+    } catch {
+      return undefined
+    }
+  }
+
+  close(): void {
+    closeSync(this.#descriptor)
+  }
+}
+
 /** Counts are read for every run, and without asking for the file's size first that takes a third of the calls. */
 function readText(file: string): string {
   const buffer = Buffer.allocUnsafe(usualBytes)
@@ -95,10 +131,22 @@ const longestWaitMs = 10_000
 export class Group {
   readonly folder: string
   readonly #tree: CgroupTree
+  /** By name; undefined for a file that there is none of. Undefined as a whole while none is kept open. */
+  #held: Map<string, ReturnType<CgroupTree['hold']>> | undefined
 
   constructor(folder: string, tree: CgroupTree) {
     this.folder = folder
     this.#tree = tree
+  }
+
+  /** Until `letGo`, files stay open from their first reading on: opening one takes longer than reading it. */
+  hold(): void {
+    this.#held ??= new Map()
+  }
+
+  letGo(): void {
+    for (const file of this.#held?.values() ?? []) file?.close()
+    this.#held = undefined
   }
 
   /** The file that a process writes itself to in order to enter. */
@@ -142,7 +190,10 @@ export class Group {
   }
 
   read(control: string): string | undefined {
-    return this.#tree.read(join(this.folder, control))
+    const path = join(this.folder, control)
+    if (!this.#held) return this.#tree.read(path)
+    if (!this.#held.has(control)) this.#held.set(control, this.#tree.hold(path))
+    return this.#held.get(control)?.read()
   }
 
   write(control: string, value: string): void {

@@ -1,8 +1,8 @@
 import { SandboxError } from '../contract/errors.js'
 import type { Group } from './cgroup-files.js'
-import { doorOf, type Hierarchy, runControllers } from './cgroup-levels.js'
-import { type CgroupHits, type CgroupUsage, type ControllerFiles, controllerFiles } from './cgroup-limits.js'
-import type { Controller } from './cgroup-mounts.js'
+import type { Hierarchy } from './cgroup-levels.js'
+import type { CgroupHits, CgroupUsage } from './cgroup-limits.js'
+import { nothing, RunGroup } from './cgroup-run-group.js'
 
 /** The groups in which the runs of one cell are counted, and may be held below the cell's own limits, one by one. */
 
@@ -49,14 +49,6 @@ export interface RunGroupsOrder {
   readonly processes: number
 }
 
-const nothing: CgroupUsage & CgroupHits = {
-  memoryPeakBytes: undefined,
-  cpuMs: undefined,
-  processesPeak: undefined,
-  oomKills: undefined,
-  processHits: undefined,
-}
-
 export function createRunGroups(order: RunGroupsOrder): CgroupRuns {
   return order.places.length === 0 ? uncounted : new RunGroups(order)
 }
@@ -73,14 +65,8 @@ const uncounted: CgroupRuns = {
   stop: () => undefined,
 }
 
-type Counted = { -readonly [Name in keyof (CgroupUsage & CgroupHits)]: number | undefined }
-
-function keepKnown(counted: Counted, answers: Partial<CgroupUsage & CgroupHits>): void {
-  for (const name in answers) {
-    const known = answers[name as keyof Counted]
-    if (known !== undefined) counted[name as keyof Counted] = known
-  }
-}
+/** So many runs at once have their counts kept open. */
+const mostHeld = 32
 
 class RunGroups implements CgroupRuns {
   readonly #order: RunGroupsOrder
@@ -139,7 +125,9 @@ class RunGroups implements CgroupRuns {
     clearImmediate(this.#preparing)
     clearImmediate(this.#tidying)
     this.#next?.remove()
+    this.#next?.letGo()
     this.#next = undefined
+    for (const group of this.#open) group.letGo()
   }
 
   #make(): RunGroup {
@@ -152,6 +140,7 @@ class RunGroups implements CgroupRuns {
     if (this.#isStopped || this.#next !== undefined) return
     try {
       this.#next = this.#make()
+      if (this.#open.size < mostHeld) this.#next.hold()
     } catch {
       // Whoever begins the next run is told why there can be none.
     }
@@ -194,107 +183,4 @@ function addHits(one: CgroupHits, other: CgroupHits): CgroupHits {
 
 export function addKnown(one: number | undefined, other: number | undefined): number | undefined {
   return one === undefined ? other : one + (other ?? 0)
-}
-
-/** The groups of one run, one in each hierarchy. */
-class RunGroup {
-  readonly name: string
-  isOver = false
-  readonly #groups: readonly { readonly hierarchy: Hierarchy; readonly guest: Group; readonly group: Group }[]
-  readonly #counters: readonly { readonly files: ControllerFiles; readonly group: Group }[]
-  #counted = nothing
-  #isCertain = true
-  #isGone = false
-  /** Refused forks that version 2 counts at the cell's guests, when this began. */
-  #sharedHits: number | undefined
-  #limits: CgroupRunLimits = { memoryBytes: undefined, processes: undefined }
-
-  constructor(name: string, { places, writer }: RunGroupsOrder) {
-    this.name = name
-    this.#groups = places.map(({ hierarchy, guest }) => ({ hierarchy, guest, group: guest.below(name) }))
-    this.#counters = this.#groups.flatMap(({ hierarchy, group }) =>
-      runControllers(hierarchy).flatMap((name) => {
-        const files = controllerFiles[hierarchy.version][name]
-        return files === undefined ? [] : [{ files, group }]
-      }),
-    )
-    try {
-      for (const { hierarchy, group } of this.#groups) {
-        group.make()
-        for (const name of runControllers(hierarchy)) controllerFiles[hierarchy.version][name]?.inherit?.(group)
-        if (writer !== undefined) group.giveDoor(doorOf(hierarchy), writer)
-      }
-    } catch (error) {
-      this.remove()
-      throw new SandboxError('unavailable', `no cgroup can be made for a run: ${(error as Error).message}`, { cause: error })
-    }
-  }
-
-  limit(limits: CgroupRunLimits, processes: number): void {
-    this.#limits = limits
-    this.#sharedHits = this.#refusedAbove()
-    this.followProcesses(processes)
-    const asked = { memoryBytes: limits.memoryBytes ?? 0, processes: limits.processes ?? 0, cpus: 0 }
-    if (limits.memoryBytes !== undefined) this.#require('memory', 'memory', asked)
-    if (limits.processes !== undefined) this.#require('pids', 'processes', asked)
-  }
-
-  /** Where a refused fork is counted at the limit that it met, a run without one of its own gets the cell's, so that it counts its own. */
-  followProcesses(processes: number): void {
-    if (this.#limits.processes !== undefined || this.#refusedAbove() === undefined) return
-    for (const { hierarchy, group } of this.#groups) if (hierarchy.controllers.includes('pids')) group.write('pids.max', `${processes}`)
-  }
-
-  /** What can be said of this run alone. */
-  counts(): CgroupUsage & CgroupHits {
-    const counted = this.read('usage', 'hits')
-    const { processesPeak } = counted
-    // A fork that is refused further up was counted here for a moment.
-    const most = processesPeak === undefined || processesPeak <= 1 || this.#isGone ? undefined : this.#pids()?.guest.number('pids.peak')
-    if (processesPeak !== undefined && most !== undefined && most < processesPeak) this.#counted = { ...counted, processesPeak: most }
-    return this.#isCertain ? this.#counted : { ...this.#counted, processHits: undefined }
-  }
-
-  /** A hierarchy in which the group is gone already keeps what it said last. */
-  read(...questions: ('usage' | 'hits')[]): CgroupUsage & CgroupHits {
-    if (this.#isGone) return this.#counted
-    const counted: Counted = { ...this.#counted }
-    for (const { files, group } of this.#counters) for (const question of questions) keepKnown(counted, files[question](group))
-    this.#counted = counted
-    this.#isCertain = this.#refusedAbove() === this.#sharedHits
-    return this.#counted
-  }
-
-  hasMembers(): boolean {
-    return this.#groups.some(({ hierarchy, group }) => (group.read(doorOf(hierarchy)) ?? '') !== '')
-  }
-
-  /** What it counted last, or undefined when processes are in it. */
-  remove(): CgroupHits | undefined {
-    // Whoever wants to know more has asked before.
-    const counted = this.#counted === nothing ? this.counts() : this.read('hits')
-    this.#isGone = this.#groups.every(({ group }) => group.tryRemove() === undefined)
-    return this.#isGone ? counted : undefined
-  }
-
-  /** Whose fork met the limit of all guests together is not told by a kernel that counts it there. */
-  #refusedAbove(): number | undefined {
-    const place = this.#pids()
-    return place?.hierarchy.version === 2 ? place.guest.keyed('pids.events.local', 'max') : undefined
-  }
-
-  #pids(): RunPlace | undefined {
-    return this.#groups.find(({ hierarchy }) => hierarchy.controllers.includes('pids'))
-  }
-
-  #require(controller: Controller, limit: string, asked: { memoryBytes: number; processes: number; cpus: number }): void {
-    const place = this.#groups.find(({ hierarchy }) => hierarchy.controllers.includes(controller))
-    const files = place && controllerFiles[place.hierarchy.version][controller]
-    if (place === undefined || files === undefined) throw new SandboxError('unsupported', `limits.${limit} of a single run: nothing here enforces it`)
-    files.limit(place.group, asked)
-    const stated = files.stated(place.group, asked)
-    const bound = limit === 'memory' ? stated.memoryBytes : stated.processes
-    const wanted = limit === 'memory' ? asked.memoryBytes : asked.processes
-    if (bound === undefined || bound > wanted) throw new SandboxError('unsupported', `limits.${limit} of a single run: the kernel states ${bound ?? 'none'}`)
-  }
 }
