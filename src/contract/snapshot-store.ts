@@ -37,6 +37,8 @@ export interface SnapshotNeeds {
 export interface StoredSnapshot {
   readonly info: SnapshotInfo
   readonly needs: SnapshotNeeds
+  /** Rejects when its manifest is not what the id says, or says something else than `info`. */
+  check(): Promise<void>
   /** In the order of the archive. Rejects when they are not what the id says. */
   entries(): AsyncIterable<ManifestEntry>
   /** A tar archive (pax). Rejects at its end when it is not what was kept. */

@@ -72,7 +72,7 @@ export class Engine implements Platform {
     this.#bounds = { ...defaultBounds, ...options.bounds }
     this.snapshots = new SnapshotsFacet({
       store: options.snapshots,
-      find: async (id) => (await this.#find(id)).layered,
+      find: (id) => this.#find(id),
       create: (planned, origin, signal) => this.#create(planned, origin, signal),
       close: (id) => this.close(id),
     })

@@ -26,10 +26,31 @@ export async function restoreSnapshot(snapshot: StoredSnapshot, layers: readonly
   try {
     await restoreEntries(snapshot, layers, { entries, access })
   } catch (error) {
-    throw entries.failure ?? error
+    const damage = entries.failure ?? (isOfEntries(error) ? await damageOf(snapshot) : undefined)
+    throw damage === undefined ? error : named(damage, snapshot)
   } finally {
     await entries.close()
   }
+}
+
+/** What a path or an owner that is not what was kept would lead to as well. */
+function isOfEntries(error: unknown): boolean {
+  return error instanceof SandboxError && ['invalid', 'conflict', 'not-found', 'denied'].includes(error.code)
+}
+
+async function damageOf(snapshot: StoredSnapshot): Promise<unknown> {
+  try {
+    for await (const _ of snapshot.archive());
+    return undefined
+  } catch (error) {
+    return error
+  }
+}
+
+function named(damage: unknown, { info: { id } }: StoredSnapshot): unknown {
+  const why = (damage as Error).message
+  if (why.includes(id)) return damage
+  return new SandboxError('broken', `snapshot ${id} is damaged: ${why}`, { hint: `glovebox snapshots remove ${id}`, cause: damage })
 }
 
 interface Restoring {

@@ -17,7 +17,7 @@ import { beneathOf, viewOf } from './snapshots-view.js'
 
 export interface SnapshotsParts {
   readonly store: SnapshotStore
-  find(id: string): Promise<LayeredSandbox>
+  find(id: string): Promise<{ readonly layered: LayeredSandbox }>
   create(planned: PlannedSandbox, origin: StoredSnapshot, signal: AbortSignal): Promise<SandboxInfo>
   close(id: string): Promise<void>
 }
@@ -62,31 +62,33 @@ export class SnapshotsFacet implements PlatformSnapshots {
   }
 
   async diff(id: string, options: SinceOptions = {}): Promise<readonly Change[]> {
-    const { sandbox, layers, before, signal } = await this.#begin(id, options)
-    const { differences } = await sandbox.whileStill(signal, (access) => compare(layers, access, before))
-    return differences.map((difference) => changeOf(difference, layers))
+    return this.#comparing(id, options, async ({ sandbox, layers, before, signal }) => {
+      const { differences } = await sandbox.whileStill(signal, async (access) => compare(layers, access, await before))
+      return differences.map((difference) => changeOf(difference, layers))
+    })
   }
 
   async export(id: string, options: SinceOptions = {}): Promise<AsyncIterable<Uint8Array>> {
-    const { sandbox, layers, before, signal } = await this.#begin(id, options)
-    const draft = await this.#parts.store.draft(sandbox.info.spec.template)
-    try {
-      await sandbox.whileStill(signal, async (access) => {
-        for await (const piece of exportChanges(await compare(layers, access, before), access)) await draft.write(piece)
-      })
-      return await readSpooled(draft, signal)
-    } catch (error) {
-      await draft.discard()
-      throw error
-    }
+    return this.#comparing(id, options, async ({ sandbox, layers, before, signal }) => {
+      const drafting = this.#draft(sandbox)
+      try {
+        await sandbox.whileStill(signal, async (access) => {
+          const draft = await drafting
+          for await (const piece of exportChanges(await compare(layers, access, await before), access)) await draft.write(piece)
+        })
+        return await readSpooled(await drafting, signal)
+      } catch (error) {
+        await discard(drafting)
+        throw error
+      }
+    })
   }
 
   async fork(id: string, count: number, options: ForkOptions = {}): Promise<readonly SandboxInfo[]> {
     const { signal, name, metadata } = checkCallOptions(options, ['signal', 'name', 'metadata'])
     const plan = parseFork(count, { ...(name !== undefined && { name }), ...(metadata !== undefined && { metadata }) })
     signal?.throwIfAborted()
-    const { planned } = await this.#parts.find(id)
-    return this.#drafted(id, signal, async (draft) => {
+    return this.#drafted(id, signal, async (draft, { planned }) => {
       const origin = await draft.seal()
       const spec = {
         ...planned.spec,
@@ -101,7 +103,7 @@ export class SnapshotsFacet implements PlatformSnapshots {
   /** The snapshot that a spec begins with; undefined when it names none. */
   originOf(spec: unknown): Promise<StoredSnapshot> | undefined {
     const reference = referenceIn(spec)
-    return reference === undefined ? undefined : this.#find(reference, 'from')
+    return reference === undefined ? undefined : this.#findWhole(reference)
   }
 
   /** Whatever is wrong with beginning so is told before anything is opened. */
@@ -135,28 +137,32 @@ export class SnapshotsFacet implements PlatformSnapshots {
   }
 
   /** What the sandbox has written, in a draft that is gone afterwards unless it was kept. */
-  async #drafted<T>(id: string, signal: AbortSignal | undefined, use: (draft: SnapshotDraft) => Promise<T>): Promise<T> {
-    const sandbox = await this.#parts.find(id)
+  async #drafted<T>(id: string, signal: AbortSignal | undefined, use: (draft: SnapshotDraft, sandbox: LayeredSandbox) => Promise<T>): Promise<T> {
+    const { layered: sandbox } = await this.#parts.find(id)
     const layers = layersOf(sandbox)
-    const draft = await this.#parts.store.draft(sandbox.info.spec.template)
+    const drafting = this.#draft(sandbox)
     try {
-      await sandbox.whileStill(signal, (access) => packLayers(layers, access, draft))
+      await sandbox.whileStill(signal, async (access) => packLayers(layers, access, await drafting))
       signal?.throwIfAborted()
-      return await use(draft)
+      return await use(await drafting, sandbox)
     } finally {
-      await draft.discard()
+      await discard(drafting)
     }
   }
 
-  /** What a comparison needs before the sandbox is looked at. */
-  async #begin(id: string, options: SinceOptions) {
+  /** Nobody waits for it before the stillness is asked for: a pause that is asked for next would come first. */
+  #draft({ info }: LayeredSandbox): Promise<SnapshotDraft> {
+    return quiet(this.#parts.store.draft(info.spec.template))
+  }
+
+  async #comparing<T>(id: string, options: SinceOptions, act: (comparison: Comparison) => Promise<T>): Promise<T> {
     const { signal, since } = checkCallOptions(options, ['signal', 'since'])
     const reference = since === undefined ? undefined : parseReference(since, 'since')
     signal?.throwIfAborted()
-    const sandbox = await this.#parts.find(id)
+    const { layered: sandbox } = await this.#parts.find(id)
     const layers = layersOf(sandbox)
-    const before = reference === undefined ? [] : await this.#entriesOf(reference, sandbox.info.spec.template)
-    return { sandbox, layers, before, signal }
+    const before = quiet(reference === undefined ? Promise.resolve([]) : this.#entriesOf(reference, sandbox.info.spec.template))
+    return act({ sandbox, layers, before, signal })
   }
 
   async #entriesOf(reference: string, template: string): Promise<ManifestEntry[]> {
@@ -166,6 +172,12 @@ export class SnapshotsFacet implements PlatformSnapshots {
     const entries: ManifestEntry[] = []
     for await (const entry of snapshot.entries()) entries.push(entry)
     return entries
+  }
+
+  async #findWhole(reference: string): Promise<StoredSnapshot> {
+    const found = await this.#find(reference, 'from')
+    await found.check()
+    return found
   }
 
   async #find(reference: string, field: string): Promise<StoredSnapshot> {
@@ -197,6 +209,25 @@ export class SnapshotsFacet implements PlatformSnapshots {
     // The first that failed; the others were called off with its reason.
     throw signal?.aborted ? signal.reason : calledOff.signal.reason
   }
+}
+
+/** Whoever waits for it later is told why it failed. */
+function quiet<T>(pending: Promise<T>): Promise<T> {
+  pending.catch(() => undefined)
+  return pending
+}
+
+/** One that never came about left nothing. */
+async function discard(drafting: Promise<SnapshotDraft>): Promise<void> {
+  await (await drafting.catch(() => undefined))?.discard()
+}
+
+interface Comparison {
+  readonly sandbox: LayeredSandbox
+  readonly layers: readonly KeptLayer[]
+  /** Not waited for before the stillness is asked for either. */
+  readonly before: Promise<readonly ManifestEntry[]>
+  readonly signal: AbortSignal | undefined
 }
 
 interface Forking {

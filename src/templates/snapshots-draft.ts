@@ -7,7 +7,7 @@ import type { SnapshotInfo } from '../contract/snapshots.js'
 import { folderError } from '../sys/folder-error.js'
 import { HashedFile, syncFolder } from './snapshots-file.js'
 import { manifestHead, manifestLine } from './snapshots-manifest.js'
-import { type About, objectFiles, storedSnapshot } from './snapshots-object.js'
+import { type About, isWholeObject, objectFiles, storedSnapshot } from './snapshots-object.js'
 
 const pageBytes = 4096
 const mostTries = 5
@@ -98,21 +98,40 @@ class Draft implements SnapshotDraft {
     await rm(places.folder, { recursive: true, force: true })
   }
 
-  /** When the same content is there already, that one stays, and this draft is there to be discarded. */
+  /** When the same content is there already, that one stays, and this draft is there to be discarded; unless it is damaged, and of no use to anyone. */
   async #place(id: string): Promise<void> {
     const { folder, objects } = this.#parts.places
-    try {
-      await rename(folder, join(objects, id.replace('sha256:', '')))
-      this.#isKept = true
-      await syncFolder(objects)
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException
-      if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error
-    }
+    const object = join(objects, id.replace('sha256:', ''))
+    this.#isKept = (await moveInto(folder, object)) || (!(await isWholeObject({ folder: object, id })) && (await takePlaceOf(folder, object)))
+    if (this.#isKept) await syncFolder(objects)
   }
 
   #guarded<T>(act: () => Promise<T>): Promise<T> {
     return guarded(this.#parts.places.folder, act)
+  }
+}
+
+/** False when something is there. */
+async function moveInto(folder: string, object: string): Promise<boolean> {
+  try {
+    await rename(folder, object)
+    return true
+  } catch (error) {
+    if (['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return false
+    throw error
+  }
+}
+
+/** What is there goes among the drafts first, as a whole. False when another was faster. */
+async function takePlaceOf(folder: string, object: string): Promise<boolean> {
+  const grave = `${folder}-damaged`
+  try {
+    await rename(object, grave).catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    })
+    return await moveInto(folder, object)
+  } finally {
+    await rm(grave, { recursive: true, force: true })
   }
 }
 

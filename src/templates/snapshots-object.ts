@@ -1,5 +1,5 @@
 /** One snapshot as it lies on the disk: a folder with a manifest, an archive, and a few facts about both. */
-import { readFile } from 'node:fs/promises'
+import { lstat, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { SandboxError } from '../contract/errors.js'
@@ -31,21 +31,50 @@ export interface ObjectPlace {
 }
 
 /** Undefined when there is none. Throws SandboxError('broken') when its facts cannot be read. */
-export async function readObject({ folder, id, name }: ObjectPlace): Promise<StoredSnapshot | undefined> {
-  const text = await readFile(join(folder, objectFiles.about), 'utf8').catch((error: unknown) => {
-    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined
-    throw damaged(id, error)
+export async function readObject(place: ObjectPlace): Promise<StoredSnapshot | undefined> {
+  const { folder, id } = place
+  const there = await identityOf(folder)
+  if (there === undefined) return undefined
+  const text = await readFile(join(folder, objectFiles.about), 'utf8').catch(async (error: unknown) => {
+    // Others remove it, and keep it again, as a whole.
+    if ((await identityOf(folder)) === there) throw damaged(id, error)
+    return undefined
   })
-  return text === undefined ? undefined : storedSnapshot({ folder, id, ...(name !== undefined && { name }) }, parseAbout(id, text))
+  return text === undefined ? readObject(place) : storedSnapshot(place, parseAbout(id, text))
+}
+
+/** Of the very folder that is there now; undefined when there is none. */
+async function identityOf(folder: string): Promise<string | undefined> {
+  const status = await lstat(folder).catch(() => undefined)
+  return status && `${status.dev}:${status.ino}`
+}
+
+/** Whether all of it is there as it was kept. */
+export async function isWholeObject(place: ObjectPlace): Promise<boolean> {
+  try {
+    const stored = await readObject(place)
+    await stored?.check()
+    for await (const _ of stored?.archive() ?? []);
+    return stored !== undefined
+  } catch {
+    return false
+  }
 }
 
 export function storedSnapshot({ folder, id, name }: ObjectPlace, about: About): StoredSnapshot {
   const { template, createdAt, bytes, entries, diskBytes, largestFileBytes } = about
   const broken = (cause?: unknown): SandboxError => damaged(id, cause)
+  const manifest = (): AsyncIterable<Uint8Array> => readHashed(join(folder, objectFiles.manifest), id.replace('sha256:', ''), broken)
+  const manifestLines = (): AsyncIterable<string> => entryLines(manifest(), about, broken)
   return {
     info: { id, ...(name !== undefined && { name }), template, createdAt, bytes, entries },
     needs: { diskBytes, largestFileBytes, entries },
-    entries: () => entriesOf(readHashed(join(folder, objectFiles.manifest), id.replace('sha256:', ''), broken), about, broken),
+    check: async () => {
+      for await (const _ of manifestLines());
+    },
+    entries: async function* () {
+      for await (const line of manifestLines()) yield parseEntry(line, broken)
+    },
     archive: () => readHashed(join(folder, objectFiles.archive), about.archive, broken),
   }
 }
@@ -58,15 +87,16 @@ function parseAbout(id: string, text: string): About {
   }
 }
 
-async function* entriesOf(
+/** A line for each entry. Throws when the manifest is of something else. */
+async function* entryLines(
   bytes: AsyncIterable<Uint8Array>,
   { template, entries }: About,
   broken: (cause?: unknown) => SandboxError,
-): AsyncGenerator<ManifestEntry, void, undefined> {
+): AsyncGenerator<string, void, undefined> {
   let count = -1
   for await (const line of linesOf(bytes)) {
     count += 1
-    if (count > 0) yield parseEntry(line, broken)
+    if (count > 0) yield line
     else if (`${line}\n` !== manifestHead(template)) throw broken()
   }
   if (count !== entries) throw broken()

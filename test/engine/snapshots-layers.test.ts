@@ -53,6 +53,7 @@ test('what does not fit is refused by each limit that it does not fit, with what
   const snapshot = (needs: StoredSnapshot['needs']): StoredSnapshot => ({
     info: { id: 'sha256:1', template: 'host', createdAt: '', bytes: 0, entries: 0 },
     needs,
+    check: () => Promise.resolve(),
     entries: () => (async function* () {})(),
     archive: () => (async function* () {})(),
   })
