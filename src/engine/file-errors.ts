@@ -66,8 +66,14 @@ export function fileError(call: FileCall, report: WorkerReport, limits: Limits):
 /** What the worker says beyond the call: what the thing is, or which other one was in the way. */
 function detailOf({ path, to }: FileCall, text: string): string | undefined {
   const known = [path, ...(to === undefined ? [] : [to])].map((each) => (typeof each === 'string' ? each : decode(each)))
-  const rest = known.reduce((words, each) => words.replace(each, ''), text).replace(/[\s:]+$/, '')
+  const rest = known.reduce(withoutPath, text).replace(/[\s:]+$/, '')
   return /\s/.test(rest) ? printable(rest) : undefined
+}
+
+/** Only where it is all of a path: others begin with it, and all of them with the root. */
+function withoutPath(text: string, path: string): string {
+  const literal = path.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+  return text.replace(new RegExp(`(?<=^|\\s)${literal}(?=$|[\\s:])`), '')
 }
 
 export function describeCall({ name, path, to }: FileCall): string {

@@ -102,6 +102,14 @@ describe('what a kernel refuses is told', () => {
     [28, 'open /a: no inodes are left', '/a', 'files.read /a: there is no room for one file more (limits.inodes is 1000)'],
     [16, 'is mounted: /a', '/a', 'files.read /a: it is a folder the sandbox is made of; what is in it can be removed'],
     [36, 'open /a', '/a', 'files.read /a: something in it lies too deep: a path may have 4095 bytes, and what is listed 16384 below its folder'],
+    [
+      36,
+      'list workspace/z/e',
+      '/',
+      'files.read /: something in it lies too deep: a path may have 4095 bytes, and what is listed 16384 below its folder (list workspace/z/e)',
+    ],
+    [39, 'remove /a/b', '/a', 'files.read /a: the folder is not empty (remove /a/b)'],
+    [13, 'open /a (b)', '/a (b)', 'files.read /a (b): this user may not'],
   ])('errno %i, %s', (errno, text, path, message) => {
     expect(fileError({ name: 'files.read', path }, { errno, text }, limits).message).toBe(message)
   })
