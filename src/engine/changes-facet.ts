@@ -63,18 +63,18 @@ const top: WrittenFolder = { type: 'folder', path: '', mode: ownerBits, hides: f
 async function wholeListing({ target, list, open }: ListingOrder): Promise<Written[]> {
   const modes = new Map<string, number>()
   for (;;) {
-    const { written, isIncomplete } = await list().catch((error: unknown) => unseen(error, modes.size === 0))
+    const { written, isIncomplete } = await list().catch((error: unknown) => unseen(error, { isExpected: modes.size === 0 }))
     const closed = isIncomplete ? [top, ...written.filter(isClosed)].filter(({ path }) => !modes.has(path)) : []
     if (closed.length === 0) return told({ written, isIncomplete }, { modes, target })
     for (const { path, mode } of closed) {
       modes.set(path, mode)
-      await open(path, mode | ownerBits).catch((error: unknown) => unseen(error, true))
+      await open(path, mode | ownerBits).catch((error: unknown) => unseen(error, { isExpected: true }))
     }
   }
 }
 
 /** What may not be looked at; everything else is thrown. */
-function unseen(error: unknown, isExpected: boolean): Listing {
+function unseen(error: unknown, { isExpected }: { readonly isExpected: boolean }): Listing {
   if (isExpected && error instanceof SandboxError && error.code === 'denied') return { written: [], isIncomplete: true }
   throw error
 }
