@@ -153,6 +153,7 @@ export class CellHold {
     try {
       return await this.#order.life.still({
         stop: async () => {
+          if (this.#cell !== cell) throw new SandboxError('conflict', `sandbox ${this.#order.info().id} was paused without its memory meanwhile; ask again`)
           // There before anything stands still: whatever is started then would too.
           worker = await LoneWorker.from(host.workers, { kind: layerReader(host, { overlays }), signal: until })
           return stopAllBut(cell, worker)

@@ -73,15 +73,3 @@ test.each(damages)('when %s, keeping the same content again mends it', async (_w
   expect((await begun.run('cat one long-*/two')).stdout).toBe('one\ntwo\n')
   expect(readdirSync(join(folder, 'store/drafts'))).toEqual([])
 })
-
-test.each([
-  ['a snapshot', () => sandbox.snapshot()],
-  ['a fork', () => sandbox.fork(1)],
-  ['a comparison', () => sandbox.diff({ since: id })],
-  ['an export', () => sandbox.export({ since: id })],
-])('a pause that is asked for right after %s waits for it', async (_what, begin) => {
-  const begun = begin()
-  const info = await sandbox.pause()
-  await begun
-  expect(info.state).toBe('paused')
-})
