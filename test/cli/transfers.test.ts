@@ -57,13 +57,15 @@ describe.each(accounts)('run --upload and --download by way of a link in /tmp, a
     return gloveboxAs(account, ['run', '-q', ...fake, ...flags, '--', 'cp', 'in', 'out'], { top: folder, cwd: '/' })
   }
 
-  testUnless(!isTmpShared && '/tmp is no folder of root’s with a sticky bit here')('follow one of their own', async () => {
-    expect(await transferAs(account.uid)).toMatchObject({ code: 0, stderr: '' })
-    expect(readFileSync(join(folder, 'data', 'out'), 'utf8')).toBe('in\n')
+  const refused = [125, expect.stringContaining('is a link, which a guest may have planted')]
+
+  testUnless(!isTmpShared && '/tmp is no folder of root’s with a sticky bit here')('refuse one of their own, which others may have moved there', async () => {
+    const { code, stderr } = await transferAs(account.uid)
+    expect([code, stderr]).toEqual(refused)
   })
 
   testUnless(process.getuid?.() !== 0 && 'only root makes a link that is another’s')('refuse another’s', async () => {
     const { code, stderr } = await transferAs(54_321)
-    expect([code, stderr]).toEqual([125, expect.stringContaining('is a link, which a guest may have planted')])
+    expect([code, stderr]).toEqual(refused)
   })
 })

@@ -112,7 +112,11 @@ describe('a program', () => {
     expect(await rejectionOf(engine.start(id, { command: 'touch ran' }))).toMatchObject({ code: 'conflict', message: expect.stringContaining('lowered') })
     lowered = 0
     expect(await said(id, 'ls')).toBe('')
+  })
+
+  test('whose limits are partly lower and partly higher is not as demanded', async () => {
     answer(driver, ({ kind }) => (kind === 'program' ? { rlimits: { ...(goodProgram.rlimits as object), files: [1, 4097] } } : {}))
+    const { id } = await engine.create({})
     expect(await rejectionOf(engine.start(id, { command: 'true' }))).toMatchObject({ code: 'not-enforced', message: expect.stringContaining('files') })
   })
 
