@@ -50,12 +50,13 @@ export const terminalCases: readonly Case[] = [
     run: (subject) =>
       withTerminal(subject, shell, async (terminal) => {
         await shows(terminal, 'ready> ')
-        await terminal.write(bytesOf('sh -c \'echo go""ing; exec sleep 30\'\r'))
+        await terminal.write(bytesOf('sh -c \'trap "echo b\\ack" CONT; echo go""ing; while :; do sleep 0.1; done\'\r'))
         await shows(terminal, 'going\r\n')
         await terminal.write(bytesOf('\x1a'))
         await shows(terminal, 'Stopped')
         await terminal.write(bytesOf('fg\r'))
-        await shows(terminal, /Stopped[^]*ready> [^]*fg\r\n[^]*exec sleep/)
+        // It is in front again when it is told to go on, and not before.
+        await shows(terminal, 'back\r\n')
         await terminal.write(bytesOf('\x03'))
         await shows(terminal, /\^C[^]*ready> /)
         await terminal.write(bytesOf('echo code $?; exit 5\r'))
