@@ -102,7 +102,8 @@ function landing({ mark, isLiteral: _, ...header }: TarHeader, layer: KeptLayer,
     if (header.type === 'folder' && mark === undefined && layer.mounts.some((mount) => mount.startsWith(`${path}/`))) return []
     throw new SandboxError('invalid', `from: ${info.id} has /${header.path}, where this sandbox has a mount`)
   }
-  const empty: TarHeader = { path, type: 'file', mode: 0, uid: 0, gid: 0, size: 0, mtime: '0', target: '' }
+  const { uid, gid } = header
+  const empty: TarHeader = { path, type: 'file', mode: 0, uid, gid, size: 0, mtime: '0', target: '' }
   if (mark === 'removed') return [{ ...empty, path: `${path.slice(0, path.length - name.length)}${removalMark}${name}` }]
   const target = header.type === 'same' ? pathBelow(header.target, layer) : header.target
   const isLiteral = name.startsWith(removalMark)

@@ -44,7 +44,9 @@ describe('glovebox sh', () => {
       ['send', '\x1a'],
       ['expect', 'Stopped'],
       ['expect', 'ready> '],
-      ['send', 'kill -9 %1; wait 2>/dev/null; (exit 6)\r'],
+      // A shell that has not noticed its job's end yet would not leave.
+      ['send', 'kill -9 %1; sleep 0.5; (exit 6)\r'],
+      ['expect', 'Killed'],
       ['expect', 'ready> '],
       ['send', '\x04'],
     ])
