@@ -22,8 +22,9 @@ describe('glovebox sh', () => {
       ['expect', '24 80\r\n/dev/pts/'],
       ['expect', 'xterm-256color'],
       ['resize', 50, 132],
-      ['send', 'stty size\r'],
-      ['expect', '50 132'],
+      // What is typed may overtake the news of the size.
+      ['send', 'until stty size | grep "^50 132"; do sleep 0.05; done\r'],
+      ['expect', '\r50 132\r\n'],
       ['send', 'exit 42\r'],
     ])
     expect(seen).toMatchObject({ code: 42, ...left })
