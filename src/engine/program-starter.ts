@@ -174,10 +174,12 @@ async function attempt(order: Attempt, surroundings: ProgramSurroundings): Promi
 
 async function launchReady(ready: ReadyRun, { request, user, entry, giveUp }: Attempt, surroundings: ProgramSurroundings): Promise<Attempted | undefined> {
   const { program, run, look } = ready
-  surroundings.inspector?.adopt(look, { number: entry.number, user: user.name, environment: entry.environment })
   try {
     const result = await program.launch(request, { giveUp })
-    if (result) return { result, run }
+    if (result) {
+      surroundings.inspector?.adopt(look, { number: entry.number, user: user.name, environment: entry.environment })
+      return { result, run }
+    }
   } catch (error) {
     run.close().catch(() => undefined)
     throw error instanceof SandboxError && error.code === 'invalid' ? error : await surroundings.failure(error)
