@@ -18,6 +18,20 @@ const interactive = (more: Partial<Start> = {}): Start => ({
   ...more,
 })
 
+/** Says when it comes to the front, and how often it has gone on after a stop. */
+const comesToFront = `/usr/bin/python3 -IS -c 'import os, signal, time
+turn, last = 0, None
+def again(*_):
+    global turn
+    turn += 1
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.signal(signal.SIGCONT, again)
+while True:
+    now = turn, os.tcgetpgrp(0) == os.getpgrp()
+    if now != last and now[1]: print("in front", turn, flush=True)
+    last = now
+    time.sleep(0.02)'`
+
 /** Someone at a terminal: types, and reads what appears. */
 class Person {
   readonly peer: Peer
@@ -93,15 +107,14 @@ test('a control character interrupts what is in the foreground, and the shell go
 test('a job is stopped, listed, put in the background and brought back', async () => {
   await using peer = new Peer()
   const person = await sit(peer, 1)
-  person.type('sleep 60\n')
-  await pause(300)
+  person.type(`${comesToFront}\n`)
+  await person.read(/in front 0\r\n/)
   person.type('\x1a')
   await person.read(/Stopped/)
-  expect(await person.ask('jobs')).toMatch(/\[1\]\+\s+Stopped\s+sleep 60/)
-  expect(await person.ask('bg; jobs')).toMatch(/Running\s+sleep 60/)
+  expect(await person.ask('jobs')).toMatch(/\[1\]\+\s+Stopped\s+\S*python3/)
+  expect(await person.ask('bg; jobs')).toMatch(/Running\s+\S*python3/)
   person.type('fg\n')
-  await person.read(/sleep 60\r\n/)
-  await pause(200)
+  await person.read(/in front 1\r\n/)
   person.type('\x03')
   expect(await person.ask('jobs; echo none left')).toMatch(/^[^[]*none left\r\n$/)
 })
@@ -264,12 +277,12 @@ describe.each(cells)('in a cell with %s', (_name, able, open) => {
 
   inCell('job control works', async (peer) => {
     const person = await sit(peer, 1, interactive(ids))
-    person.type('sleep 60\n')
-    await pause(300)
+    person.type(`${comesToFront}\n`)
+    await person.read(/in front 0\r\n/)
     person.type('\x1a')
     await person.read(/Stopped/)
     person.type('fg\n')
-    await pause(200)
+    await person.read(/in front 1\r\n/)
     person.type('\x03')
     expect(await person.ask('jobs; id -u')).toMatch(/1000\r\n$/)
   })
