@@ -9,7 +9,7 @@
 
 #include "wire.h"
 
-enum { FRAME_MOST = FILES_HEADER + FILES_PAYLOAD_MOST, IN_ROOM = 2 * FRAME_MOST, OUT_ROOM = 2 * FRAME_MOST };
+enum { FRAME_MOST = FILES_HEADER + FILES_PAYLOAD_MOST, IN_ROOM = 2 * FRAME_MOST, DATA_FRAME_MOST = FILES_HEADER + FILES_DATA_MOST, OUT_ROOM = DATA_FRAME_MOST + FRAME_MOST };
 
 bool files_open(struct files *files)
 {
@@ -98,7 +98,7 @@ bool reply_flush(struct files *files)
 
 void reply_begin(struct files *files, uint8_t type)
 {
-  if (files->fill + FRAME_MOST > OUT_ROOM) reply_flush(files);
+  if (files->fill + (type == REPLY_DATA ? DATA_FRAME_MOST : FRAME_MOST) > OUT_ROOM) reply_flush(files);
   uint8_t *header = files->out + files->fill;
   files->frame = files->fill;
   files->fill += FILES_HEADER;

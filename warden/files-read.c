@@ -19,15 +19,12 @@ static int open_file(struct files *files, const char *path, struct stat *stat)
   return -1;
 }
 
-/* So that a frame is as long as a pipe holds, and goes through it in one piece. */
-enum { PIECE_MOST = FILES_PAYLOAD_MOST - FILES_HEADER };
-
 /* One DATA of at most `most` bytes; 0 at the end of the file. */
 static ssize_t send_piece(struct files *files, int fd, uint64_t most)
 {
   reply_begin(files, REPLY_DATA);
   ssize_t got;
-  do got = read(fd, reply_room(files), most < PIECE_MOST ? most : PIECE_MOST);
+  do got = read(fd, reply_room(files), most < FILES_DATA_MOST ? most : FILES_DATA_MOST);
   while (got < 0 && errno == EINTR);
   if (got <= 0) {
     reply_drop(files);

@@ -12,7 +12,9 @@ struct tap {
   int fd; /* -1: the stream has ended */
   bool terminal; /* what waits in it cannot be counted */
   uint32_t credit;
-  bool widened;     /* its pipe has more room than pipes begin with */
+  bool widened;     /* more room was asked for than pipes begin with */
+  bool wide;        /* it is a pipe, and has it */
+  bool bulky;       /* there was much in it the last time */
   bool draining;    /* the program has exited: only `remaining` more bytes are its own */
   size_t remaining;
 };

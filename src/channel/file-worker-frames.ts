@@ -3,6 +3,7 @@ import { SandboxError } from '../contract/errors.js'
 
 export const maxPayloadBytes = 65_536
 export const frameHeaderBytes = 8
+const maxDataBytes = 4 * maxPayloadBytes - frameHeaderBytes
 export const maxPathBytes = 4095
 
 export const requestTypes = {
@@ -82,6 +83,6 @@ export function parseReplyHeader(bytes: Uint8Array): ReplyHeader {
   const name = replyNames.get(type)
   if (!name) throw brokenWorker(`sent a frame of unknown type ${type}`)
   const length = view.getUint32(0, true)
-  if (length > maxPayloadBytes) throw brokenWorker(`sent ${name} with ${length} bytes`)
+  if (length > (name === 'data' ? maxDataBytes : maxPayloadBytes)) throw brokenWorker(`sent ${name} with ${length} bytes`)
   return { name, length }
 }

@@ -27,7 +27,7 @@ export class FileWorkerReader {
   /** Exactly so many bytes; a view of what arrived, where they arrived together. */
   async whole(length: number): Promise<Uint8Array> {
     if (length === 0) return new Uint8Array()
-    const first = await this.piece(length)
+    const first = this.pieceNow(length) ?? (await this.piece(length))
     if (first.length === length) return first
     const bytes = new Uint8Array(length)
     bytes.set(first)
@@ -42,6 +42,15 @@ export class FileWorkerReader {
   /** One byte or more, up to so many. */
   async piece(most: number): Promise<Uint8Array> {
     while (!this.isAhead) await this.#fill()
+    return this.#take(most)
+  }
+
+  /** As `piece`, of what has arrived; undefined when nothing has. A promise for each of many pieces costs more than the pieces. */
+  pieceNow(most: number): Uint8Array | undefined {
+    return this.isAhead ? this.#take(most) : undefined
+  }
+
+  #take(most: number): Uint8Array {
     const piece = this.#chunk.subarray(this.#at, this.#at + most)
     this.#at += piece.length
     return piece

@@ -68,18 +68,20 @@ export class FileWorkerTalk {
     return await this.#next()
   }
 
-  /** The bytes of all DATA that follow, as they come; returns what DONE says. */
-  async *flow(turn: Turn): AsyncGenerator<Uint8Array, WorkerCount, undefined> {
+  /** The bytes of all DATA that follow, as they come, which may be so many; returns what DONE says. */
+  async *flow(turn: Turn, most = Number.POSITIVE_INFINITY): AsyncGenerator<Uint8Array, WorkerFlow, undefined> {
     using _ = turn
-    for (;;) {
+    for (let sent = 0; ; ) {
       const { name, length } = await this.#reader.header()
       if (name !== 'data') {
         const reply = { name, payload: await this.#reader.whole(length) }
         this.judge(reply, 'done', turn)
-        return turn.end(parseDone(reply.payload))
+        return { ...turn.end(parseDone(reply.payload)), sent }
       }
+      sent += length
+      if (sent > most) throw brokenWorker(`sent more than the ${most} bytes that were asked for`)
       for (let left = length; left > 0; ) {
-        const piece = await this.#reader.piece(left)
+        const piece = this.#reader.pieceNow(left) ?? (await this.#reader.piece(left))
         left -= piece.length
         yield piece
       }
@@ -153,6 +155,11 @@ export class FileWorkerTalk {
     const { name, length } = await this.#reader.header()
     return { name, payload: await this.#reader.whole(length) }
   }
+}
+
+interface WorkerFlow extends WorkerCount {
+  /** Bytes, as they were counted here. */
+  readonly sent: number
 }
 
 export interface Turn extends Disposable {

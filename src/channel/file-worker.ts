@@ -85,12 +85,11 @@ export class FileWorker {
   }
 
   async read(path: Path, { offset = 0, length }: { readonly offset?: number; readonly length?: number } = {}): Promise<OpenedFile> {
-    const most = length === undefined ? everything : BigInt(length)
-    const request = encodeRequest('read', [u64(BigInt(offset)), u64(most), pathField(path)])
+    const request = encodeRequest('read', [u64(BigInt(offset)), u64(length === undefined ? everything : BigInt(length)), pathField(path)])
     const turn = this.#talk.begin()
     try {
       const entry = parseEntry(await this.#talk.first(request, 'entry', turn))
-      return { entry, bytes: this.#counted(turn, most) }
+      return { entry, bytes: this.#counted(turn, length) }
     } catch (error) {
       turn[Symbol.dispose]()
       throw error
@@ -189,22 +188,9 @@ export class FileWorker {
     }
   }
 
-  async *#counted(turn: Turn, most: bigint): AsyncGenerator<Uint8Array, void, undefined> {
-    let sent = 0
-    const flow = this.#talk.flow(turn)
-    try {
-      for (let next = await flow.next(); ; next = await flow.next()) {
-        if (next.done) {
-          if (next.value.count !== sent) throw await this.#broken(`sent ${sent} bytes and counted ${next.value.count}`)
-          return
-        }
-        sent += next.value.length
-        if (BigInt(sent) > most) throw brokenWorker(`sent more than the ${most} bytes that were asked for`)
-        yield next.value
-      }
-    } finally {
-      await flow.return({ count: sent, isIncomplete: true })
-    }
+  async *#counted(turn: Turn, most: number | undefined): AsyncGenerator<Uint8Array, void, undefined> {
+    const { sent, count } = yield* this.#talk.flow(turn, most)
+    if (count !== sent) throw await this.#broken(`sent ${sent} bytes and counted ${count}`)
   }
 
   async *#packed(request: Uint8Array): AsyncGenerator<Uint8Array, WorkerCount, undefined> {

@@ -26,6 +26,8 @@ export class WorkerPatience implements Omit<WardenProcess, 'pid' | 'signal' | 'r
   readonly #options: PatienceOptions
   #deadline: Deadline | undefined
   #waits = 0
+  #answers = 0
+  #isLate = false
   #worked = 0
   #isOff = false
   #isSilent = false
@@ -93,27 +95,44 @@ export class WorkerPatience implements Omit<WardenProcess, 'pid' | 'signal' | 'r
       return await answer
     } finally {
       this.#waits -= 1
-      this.#deadline?.cancel()
-      this.#deadline = undefined
-      if (this.#waits > 0) this.#watch()
+      this.#answers += 1
+      if (this.#isLate) this.#relax()
     }
   }
 
-  /** Most answers come at once, and there are thousands in a second: what the worker has done so far is asked only when one does not. */
+  /** Most answers come at once, and there are thousands in a second: one timer looks now and then whether there were any. */
   #watch(): void {
     if (this.#isOff || this.#isSilent || this.#deadline) return
-    this.#deadline = new Deadline(promptMs, () => this.#wait(), this.#options.clock)
+    const before = this.#answers
+    this.#deadline = new Deadline(promptMs, () => this.#look(before), this.#options.clock)
   }
 
+  #look(before: number): void {
+    this.#deadline = undefined
+    if (this.#waits === 0) return
+    if (this.#answers === before) this.#wait()
+    else this.#watch()
+  }
+
+  /** What it has done so far is asked only now. */
   #wait(): void {
     const worked = this.#options.run.usage().cpuMs
     this.#worked = worked ?? 0
+    this.#isLate = true
     const patienceMs = this.#options.silentMs ?? (worked === undefined ? uncountedSilentMs : silentMs)
     this.#deadline = new Deadline(patienceMs - promptMs, () => this.#judge(), this.#options.clock)
   }
 
+  #relax(): void {
+    this.#isLate = false
+    this.#deadline?.cancel()
+    this.#deadline = undefined
+    if (this.#waits > 0) this.#watch()
+  }
+
   #judge(): void {
     this.#deadline = undefined
+    this.#isLate = false
     const worked = this.#options.run.usage().cpuMs
     if (worked !== undefined && worked > this.#worked) {
       this.#watch()

@@ -1,7 +1,9 @@
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { expect, test } from 'vitest'
-import { type Frame, Peer, TYPE, u32, WINDOW } from './frames.js'
+import { describe, expect, test } from 'vitest'
+import { type Frame, Peer, TYPE, u32, WARDEN, WINDOW } from './frames.js'
 import { testUnless } from '../unless.js'
 
 const residentKiB = (peer: Peer) => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${peer.child.pid}/status`, 'utf8'))?.[1])
@@ -89,6 +91,51 @@ test('a guest that steals its own output cannot hold the end of its run back', a
   await using peer = new Peer()
   peer.start(1, { argv: ['sh', '-c', `cat </proc/self/fd/1 >/dev/null & head -c 3000000 /dev/zero; exit 4`] })
   expect((await peer.collect(1)).ending.code).toBe(4)
+})
+
+const numbers = (last: number) => Array.from({ length: last }, (_, index) => `${index + 1}\n`).join('')
+
+/** Much, then byte by byte with a page for each, then much again. */
+const inPackets = `import fcntl, os, sys
+fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 18)
+def much():
+    for _ in range(20): os.write(1, b"m" * 200000)
+much()
+flags = fcntl.fcntl(1, fcntl.F_GETFL)
+fcntl.fcntl(1, fcntl.F_SETFL, flags | os.O_DIRECT)
+for index in range(5000): os.write(1, b"%d" % (index % 10))
+fcntl.fcntl(1, fcntl.F_SETFL, flags)
+much()`
+
+describe('what is printed in bulk', () => {
+  test('arrives whole and in order, on both streams and beside other runs', async () => {
+    await using peer = new Peer()
+    peer.start(1, { argv: ['sh', '-c', 'seq 1 700000 & seq 1 600000 >&2; wait'] })
+    const both = peer.collect(1)
+    for (let run = 2; run < 12; run++) expect((await peer.run(run, { argv: ['seq', '1', '90000'] })).stdout.toString()).toBe(numbers(90_000))
+    const { stdout, stderr, ending } = await both
+    expect([stdout.toString() === numbers(700_000), stderr.toString() === numbers(600_000), ending.code]).toEqual([true, true, 0])
+  })
+
+  test('arrives whole where it comes a byte a page', async () => {
+    await using peer = new Peer()
+    const { stdout } = await peer.run(1, { argv: ['/usr/bin/python3', '-c', inPackets] })
+    const much = 'm'.repeat(4_000_000)
+    expect(stdout.toString() === much + '0123456789'.repeat(500) + much).toBe(true)
+  })
+
+  test('arrives whole over a channel that takes nothing from a pipe', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'glovebox-flow-'))
+    // The kernel splices into no file that is only appended to.
+    const appended = `tail -c +1 -f --pid=$$ "$1" & exec "$0" --subreaper >>"$1"`
+    try {
+      writeFileSync(join(folder, 'channel'), '')
+      await using peer = new Peer(['sh', '-c', appended, WARDEN, join(folder, 'channel')])
+      for (const run of [1, 2]) expect((await peer.run(run, { argv: ['seq', '1', '300000'] })).stdout.toString() === numbers(300_000)).toBe(true)
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
 })
 
 testUnless(process.env.WARDEN_UNDER_TEST !== undefined && 'a sanitizer build has memory of its own')(
