@@ -1,0 +1,87 @@
+"""What is done right after code has imported a module: figures without windows, passwords without a terminal."""
+
+import sys
+
+SHOWN_BY = {"plotly.basedatatypes": "BaseFigure", "PIL.Image": "Image"}
+
+
+class Hooks:
+    """A finder that finds nothing itself: it lets the others find, and adds to the loading of a few modules."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+        self.finding = False
+        self.after = {
+            "linecache": lambda module: kernel.sources.publish(),
+            "getpass": self.after_getpass,
+            "matplotlib": self.after_matplotlib,
+            "matplotlib.pyplot": lambda module: kernel.figures().adopt(module),
+            "IPython.core.display_functions": self.after_ipython,
+            "IPython.core.display": self.after_ipython,
+            "IPython.display": self.after_ipython,
+        }
+        self.after.update({name: self.after_shown for name in SHOWN_BY})
+
+    def install(self):
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(self, name, path=None, target=None):
+        if self.finding or name not in self.after:
+            return None
+        self.finding = True
+        try:
+            spec = self.found(name, path, target)
+        finally:
+            self.finding = False
+        loader = getattr(spec, "loader", None)
+        if hasattr(loader, "exec_module"):
+            self.follow(loader, self.after[name])
+        return spec
+
+    def found(self, name, path, target):
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find and finder is not self else None
+            if spec is not None:
+                return spec
+        return None
+
+    def follow(self, loader, after):
+        execute = loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            try:
+                after(module)
+            except Exception:
+                # A version of the library that is not as expected: it then works as it does anywhere else.
+                pass
+
+        try:
+            loader.exec_module = exec_module
+        except AttributeError:
+            pass
+
+    def after_getpass(self, module):
+        module.getpass = module.unix_getpass = self.kernel.asking.make_getpass()
+
+    def after_matplotlib(self, module):
+        import os
+
+        if not os.environ.get("MPLBACKEND"):
+            module.use("agg")
+
+    def after_shown(self, module):
+        """`show()` of these opens a program on the screen; there is none."""
+        display = self.kernel.display
+
+        def show(self, *_arguments, **_options):
+            display(self)
+
+        getattr(module, SHOWN_BY[module.__name__]).show = show
+
+    def after_ipython(self, module):
+        for name in ("display", "publish_display_data"):
+            if hasattr(module, name):
+                setattr(module, name, getattr(self.kernel, name))

@@ -1,0 +1,66 @@
+"""Imports of the standard library that never take a file of the code's for it, and never hide such a file from the code."""
+
+import os
+import sys
+
+FOLDER = os.path.dirname(os.__file__)
+NAMES = getattr(sys, "stdlib_module_names", None) or frozenset(name.split(".")[0] for name in os.listdir(FOLDER))
+
+_kept = {}
+_ours = []
+
+
+def is_of_library(module):
+    path = getattr(module, "__file__", None)
+    return path is None or (path.startswith(FOLDER) and "-packages" not in path)
+
+
+def stdlib(name):
+    """The module of that name, loaded when first needed."""
+    module = _kept.get(name)
+    if module is None:
+        module = _kept[name] = _load(name)
+    return module
+
+
+def _load(name):
+    modules = sys.modules
+    shadows = {key: value for key, value in list(modules.items()) if key.split(".")[0] in NAMES and not is_of_library(value)}
+    before = set(modules)
+    path = sys.path
+    for key in shadows:
+        del modules[key]
+    sys.path = [entry for entry in path if isinstance(entry, str) and (entry.startswith(FOLDER) or entry.endswith(".zip")) and "-packages" not in entry]
+    try:
+        __import__(name)
+        module = modules[name]
+    finally:
+        sys.path = path
+    _ours.extend(key for key in modules if key not in before)
+    modules.update(shadows)
+    hide_shadowed()
+    return module
+
+
+def remember(before):
+    """What the kernel itself has imported since; `before` are the names of the modules that were there."""
+    _ours.extend(key for key in sys.modules if key not in before and not key.startswith("glovebox_kernel"))
+
+
+def hide_shadowed():
+    """Takes what only the kernel imported out of the code's sight, where a file of the code's stands before it on the path."""
+    entries = []
+    for entry in sys.path:
+        if not isinstance(entry, str) or entry.startswith(FOLDER):
+            break
+        entries.append(entry or ".")
+    names = set()
+    for entry in entries:
+        try:
+            names.update(item[:-3] if item.endswith(".py") else item for item in os.listdir(entry))
+        except OSError:
+            pass
+    for key in _ours:
+        if key.split(".")[0] in names and is_of_library(sys.modules.get(key)):
+            sys.modules.pop(key, None)
+    del _ours[:]
