@@ -13,8 +13,8 @@
 
 void ends_close_side(const struct ends *ends, int side)
 {
-  for (int stream = 0; stream < 3; stream++)
-    if (ends->stdio[stream][side] >= 0) close(ends->stdio[stream][side]);
+  for (int stream = 0; stream < ENDS_STREAMS; stream++)
+    if (ends->streams[stream][side] >= 0) close(ends->streams[stream][side]);
   if (ends->link[side] >= 0) close(ends->link[side]);
 }
 
@@ -23,21 +23,21 @@ static int open_terminal(const struct warden *warden, struct ends *ends, const s
 {
   struct terminal terminal;
   if (terminal_open(warden, start, &terminal) < 0) return -1;
-  ends->stdio[0][ENDS_OURS] = terminal.near;
-  ends->stdio[0][ENDS_THEIRS] = terminal.far;
-  int result = ends->stdio[1][ENDS_OURS] = fcntl(terminal.near, F_DUPFD_CLOEXEC, 3);
-  for (int stream = 1; stream < 3 && result >= 0; stream++) result = ends->stdio[stream][ENDS_THEIRS] = fcntl(terminal.far, F_DUPFD_CLOEXEC, 3);
+  ends->streams[0][ENDS_OURS] = terminal.near;
+  ends->streams[0][ENDS_THEIRS] = terminal.far;
+  int result = ends->streams[1][ENDS_OURS] = fcntl(terminal.near, F_DUPFD_CLOEXEC, 3);
+  for (int stream = 1; stream < 3 && result >= 0; stream++) result = ends->streams[stream][ENDS_THEIRS] = fcntl(terminal.far, F_DUPFD_CLOEXEC, 3);
   return result < 0 ? -1 : 0;
 }
 
 static int open_pipes(struct ends *ends, const struct start *start)
 {
-  for (int stream = start->stdin_fed ? 0 : 1; stream < 3; stream++) {
+  for (int stream = start->stdin_fed ? 0 : 1; stream < (start->aside ? ENDS_STREAMS : 3); stream++) {
     int pair[2];
     if (pipe2(pair, O_CLOEXEC) < 0) return -1;
-    ends->stdio[stream][ENDS_OURS] = pair[stream == 0 ? 1 : 0];
-    ends->stdio[stream][ENDS_THEIRS] = pair[stream == 0 ? 0 : 1];
-    if (fds_set_nonblocking(ends->stdio[stream][ENDS_OURS]) < 0) return -1;
+    ends->streams[stream][ENDS_OURS] = pair[stream == 0 ? 1 : 0];
+    ends->streams[stream][ENDS_THEIRS] = pair[stream == 0 ? 0 : 1];
+    if (fds_set_nonblocking(ends->streams[stream][ENDS_OURS]) < 0) return -1;
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-/* What joins the warden to one run: its stdio and the link to its keeper, each with a side of ours and one of theirs. */
+/* What joins the warden to one run: its streams and the link to its keeper, each with a side of ours and one of theirs. */
 #ifndef GLOVEBOX_ENDS_H
 #define GLOVEBOX_ENDS_H
 
@@ -6,13 +6,16 @@
 
 enum { ENDS_OURS = 0, ENDS_THEIRS = 1 };
 
+/* The input has the number 0, an output that of its stream. */
+enum { ENDS_ASIDE = 3, ENDS_STREAMS = 4 };
+
 /* [stream][side] and the link; -1 where there is none. */
 struct ends {
-  int stdio[3][2];
+  int streams[ENDS_STREAMS][2];
   int link[2];
 };
 
-#define ENDS_NONE ((struct ends){ { { -1, -1 }, { -1, -1 }, { -1, -1 } }, { -1, -1 } })
+#define ENDS_NONE ((struct ends){ { { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } }, { -1, -1 } })
 
 struct warden;
 /* 0, or -1 with errno; what was opened by then is in `ends`. Begins with ENDS_NONE. */

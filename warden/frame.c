@@ -17,7 +17,7 @@ static const struct rule RULES[] = {
   { FRAME_STDIN, 0, 0, 1, 0, FRAME_CHUNK, 1 },
   { FRAME_SIGNAL, 0, 0, 1, 4, 4, 1 },
   { FRAME_KILL, 0, 0, 1, 0, 0, 1 },
-  { FRAME_CREDIT, 1, 2, 1, 4, 4, 1 },
+  { FRAME_CREDIT, 1, 3, 1, 4, 4, 1 },
   { FRAME_CLOSE, 0, 0, 0, 0, 0, 1 },
   { FRAME_RELEASE, 0, 0, 1, 0, START_TOLD_MOST, 1 },
   { FRAME_RESIZE, 0, 0, 1, 4, 4, 1 },

@@ -45,13 +45,19 @@ static void take_places(const struct plan *plan)
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setsid();
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) give_up(plan, "become subreaper of", "the run");
-  int input = plan->stdio[0];
+  const bool aside = plan->start->aside;
+  int input = aside ? -1 : plan->streams[0];
   if (input < 0 && (input = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0) give_up(plan, "open", "/dev/null");
-  if (dup2(input, 0) < 0 || dup2(plan->stdio[1], 1) < 0 || dup2(plan->stdio[2], 2) < 0) give_up(plan, "place", "stdio");
+  if (dup2(input, 0) < 0 || dup2(plan->streams[1], 1) < 0 || dup2(plan->streams[2], 2) < 0) give_up(plan, "place", "stdio");
   struct fds_kept kept = { .fds = { plan->link }, .count = 1 };
   for (size_t i = 0; i < plan->warden->join_count; i++) kept.fds[kept.count++] = plan->warden->joins[i].fd;
   if (plan->warden->rules.given) kept.fds[kept.count++] = plan->warden->rules.fd;
   if (plan->start->layers && plan->warden->layers >= 0) kept.fds[kept.count++] = plan->warden->layers;
+  /* The program gives these the numbers that they are to have: until it has joined its groups others may be in their place. */
+  if (aside) {
+    kept.fds[kept.count++] = plan->streams[0];
+    kept.fds[kept.count++] = plan->streams[ENDS_ASIDE];
+  }
   if (fds_close_all_but(&kept) < 0) give_up(plan, "close", "descriptors");
 }
 
@@ -62,6 +68,9 @@ static void close_what_programs_need(const struct plan *plan)
   for (size_t i = 0; i < plan->warden->join_count; i++) close(plan->warden->joins[i].fd);
   if (plan->warden->rules.given) close(plan->warden->rules.fd);
   if (plan->start->layers && plan->warden->layers >= 0) close(plan->warden->layers);
+  if (!plan->start->aside) return;
+  close(plan->streams[0]);
+  close(plan->streams[ENDS_ASIDE]);
 }
 
 /* The keeper lives as long as anything of the run does; what the program was told, it need not know, nor its memory hold. */
@@ -219,7 +228,7 @@ static _Noreturn void keep(const struct plan *plan)
 
 pid_t keeper_fork(struct plan *plan, const struct ends *ends)
 {
-  for (int stream = 0; stream < 3; stream++) plan->stdio[stream] = ends->stdio[stream][ENDS_THEIRS];
+  for (int stream = 0; stream < ENDS_STREAMS; stream++) plan->streams[stream] = ends->streams[stream][ENDS_THEIRS];
   plan->link = ends->link[ENDS_THEIRS];
   pid_t keeper = fork();
   if (keeper == 0) keep(plan);

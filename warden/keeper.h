@@ -11,7 +11,7 @@
 struct plan {
   const struct warden *warden;
   struct start *start; /* freed by the keeper once the program has its copy */
-  int stdio[3]; /* the program's ends; [0] is -1 when its stdin is /dev/null */
+  int streams[ENDS_STREAMS]; /* the program's ends; -1 where there is none */
   int link;
 };
 

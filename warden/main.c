@@ -43,7 +43,7 @@ static void settle_descriptors(struct warden *warden, const struct arguments *ar
   if (fds_set_nonblocking(0) < 0 || fds_set_nonblocking(1) < 0) die("set non-blocking", "the channel");
 }
 
-/* Room for four descriptors of each run; bounded, because kernels without close_range close every number below it. */
+/* Room for five descriptors of each run; bounded, because kernels without close_range close every number below it. */
 static void raise_files(struct warden *warden)
 {
   if (getrlimit(RLIMIT_NOFILE, &warden->files) < 0) die("read", "rlimit of files");

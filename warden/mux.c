@@ -22,9 +22,11 @@
 #include "tap.h"
 #include "wire.h"
 
-enum { SLOTS_MOST = 3 + 4 * WARDEN_RUNS_MOST, FAREWELL_MS = 1000 };
+enum { SLOTS_MOST = 3 + 5 * WARDEN_RUNS_MOST, FAREWELL_MS = 1000 };
 
-enum source { FROM_ENGINE, TO_ENGINE, FROM_SIGNALS, FROM_KEEPER, FROM_STDOUT, FROM_STDERR, TO_STDIN, FROM_DIALING };
+enum source { FROM_ENGINE, TO_ENGINE, FROM_SIGNALS, FROM_KEEPER, FROM_STDOUT, FROM_STDERR, FROM_ASIDE, TO_STDIN, FROM_DIALING };
+
+static const enum source FROM_TAPS[RUN_TAPS] = { FROM_STDOUT, FROM_STDERR, FROM_ASIDE };
 
 struct slot {
   enum source source;
@@ -55,9 +57,9 @@ static void gather(struct slots *slots, const struct warden *warden)
     want(slots, (struct pollfd){ .fd = run->feed.fd, .events = feed_is_waiting(&run->feed) ? POLLOUT : 0 }, (struct slot){ TO_STDIN, run });
     if (connection_is_dialing(run)) want(slots, (struct pollfd){ .fd = run->dial.fd, .events = POLLOUT }, (struct slot){ FROM_DIALING, run });
     /* A program may print before its keeper's word of its start is heard; the engine must not learn of it in that order. */
-    for (int tap = 0; tap < 2; tap++)
+    for (int tap = 0; tap < RUN_TAPS; tap++)
       if (run->phase >= RUN_STARTED && tap_is_open(warden, &run->taps[tap]))
-        want(slots, (struct pollfd){ .fd = run->taps[tap].fd, .events = POLLIN }, (struct slot){ tap ? FROM_STDERR : FROM_STDOUT, run });
+        want(slots, (struct pollfd){ .fd = run->taps[tap].fd, .events = POLLIN }, (struct slot){ FROM_TAPS[tap], run });
   }
   /* Last, so that a run that a frame brings to its end has already been served in this round. */
   if (engine_is_heard(warden)) want(slots, (struct pollfd){ .fd = 0, .events = POLLIN }, (struct slot){ FROM_ENGINE, NULL });
@@ -88,6 +90,7 @@ static void serve_slot(struct warden *warden, const struct slot *slot)
   case FROM_STDOUT: tap_read(warden, slot->run, 1); break;
   case FROM_DIALING: connection_advance(warden, slot->run); break;
   case FROM_STDERR: tap_read(warden, slot->run, 2); break;
+  case FROM_ASIDE: tap_read(warden, slot->run, STREAM_ASIDE); break;
   case TO_STDIN:
     if (feed_is_waiting(&slot->run->feed)) feed_pump(warden, slot->run);
     else if (slot->run->feed.fd >= 0) feed_lose(warden, slot->run); /* only an error wakes an idle pipe: the program has closed its end */
@@ -100,7 +103,7 @@ static bool is_restless(const struct warden *warden)
 {
   bool restless = engine_has_work(warden);
   for (size_t i = 0; i < warden->run_count; i++)
-    for (int tap = 0; tap < 2; tap++)
+    for (int tap = 0; tap < RUN_TAPS; tap++)
       restless = restless || (warden->runs[i]->taps[tap].draining && tap_is_open(warden, &warden->runs[i]->taps[tap]));
   return restless;
 }

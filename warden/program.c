@@ -21,13 +21,15 @@
 #include "report.h"
 #include "standing.h"
 
-enum { LAYERS_FD = 3 };
+/* What is open to some beyond 0, 1 and 2. */
+enum { LAYERS_FD = 3, ASIDE_IN_FD = 3, ASIDE_OUT_FD = 4 };
 
 struct child {
   const struct warden *warden;
   struct start *start;
   struct rules rules; /* a copy: its descriptor may have to make way */
   int status;
+  const int *streams; /* as its keeper has them */
   struct standing standing; /* as it was when nobody else could change it */
 };
 
@@ -70,27 +72,43 @@ static void join_groups(const struct child *child)
 
 static int move_up(const struct child *child, int fd)
 {
-  int moved = fcntl(fd, F_DUPFD_CLOEXEC, LAYERS_FD + 1);
+  int moved = fcntl(fd, F_DUPFD_CLOEXEC, ASIDE_OUT_FD + 1);
   if (moved < 0) fail(child, "move", "a descriptor");
   return moved;
 }
 
-/* The worker's number for it is fixed, and may be taken by what is needed until it begins. */
+/* The numbers of what it is to have are fixed, and may be taken by what is needed until it begins. */
+static void make_way(struct child *child)
+{
+  child->status = move_up(child, child->status);
+  if (child->rules.given) child->rules.fd = move_up(child, child->rules.fd);
+}
+
 static void place_layers(struct child *child)
 {
   errno = EOPNOTSUPP;
   if (child->warden->layers < 0) fail(child, "find", "the layers");
-  child->status = move_up(child, child->status);
-  if (child->rules.given) child->rules.fd = move_up(child, child->rules.fd);
+  make_way(child);
   if (dup2(child->warden->layers, LAYERS_FD) < 0) fail(child, "place", "the layers");
+}
+
+/* Each end may have the number that the other is to have. */
+static void place_aside(struct child *child)
+{
+  make_way(child);
+  int in = move_up(child, child->streams[0]), out = move_up(child, child->streams[ENDS_ASIDE]);
+  if (dup2(in, ASIDE_IN_FD) < 0 || dup2(out, ASIDE_OUT_FD) < 0) fail(child, "place", "the aside");
 }
 
 static void close_what_is_not_its_own(struct child *child)
 {
   if (child->start->layers) place_layers(child);
+  if (child->start->aside) place_aside(child);
   struct fds_kept kept = { .fds = { child->status }, .count = 1 };
   if (child->rules.given) kept.fds[kept.count++] = child->rules.fd;
   if (child->start->layers) kept.fds[kept.count++] = LAYERS_FD;
+  if (child->start->aside) kept.fds[kept.count++] = ASIDE_IN_FD;
+  if (child->start->aside) kept.fds[kept.count++] = ASIDE_OUT_FD;
   if (fds_close_all_but(&kept) < 0) fail(child, "close", "descriptors");
 }
 
@@ -247,7 +265,7 @@ static void unblock_signals(void)
 
 _Noreturn void become_program(const struct plan *plan, int status)
 {
-  struct child child = { .warden = plan->warden, .start = plan->start, .rules = plan->warden->rules, .status = status };
+  struct child child = { .warden = plan->warden, .start = plan->start, .rules = plan->warden->rules, .status = status, .streams = plan->streams };
   if (setsid() < 0) fail(&child, "make", "session");
   if (child.start->terminal && ioctl(0, TIOCSCTTY, 0) < 0) fail(&child, "control", "terminal");
   umask(022);

@@ -1,4 +1,4 @@
-/* What the warden knows of one run: one keeper, one program, and three pipes or a terminal. */
+/* What the warden knows of one run: one keeper, one program, and three pipes, or four with an aside, or a terminal. */
 #ifndef GLOVEBOX_RUN_H
 #define GLOVEBOX_RUN_H
 
@@ -7,7 +7,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Where the program's output comes from: one of two pipes, or the terminal. */
+/* stdout, stderr and the aside: the tap of a stream has the stream's number less one. */
+enum { RUN_TAPS = 3, STREAM_ASIDE = 3 };
+
+/* Where the program's output comes from: a pipe, or the terminal. */
 struct tap {
   int fd; /* -1: the stream has ended */
   bool terminal; /* what waits in it cannot be counted */
@@ -65,12 +68,13 @@ struct run {
   bool connection; /* neither keeper nor program, but a socket */
   struct dial dial;
   bool terminal; /* its stdio is one */
+  bool aside; /* its input is no stdin, and it has a third stream */
   bool later; /* what it is to become comes with its release */
   bool gate; /* asked for: until its release the program does not run */
   pid_t keeper; /* 0 once reaped: until then its number cannot mean another process */
   int link;     /* datagrams from the keeper; -1 once the keeper is reaped */
   pid_t program; /* 0 until its keeper told it */
-  struct tap taps[2];
+  struct tap taps[RUN_TAPS];
   struct feed feed;
   struct ending ending;
   struct doom doom;

@@ -28,7 +28,7 @@ static void begin_exit(struct warden *warden, struct run *run, const struct endi
   run->ending = *ending;
   run->phase = RUN_EXITED;
   feed_close(warden, run);
-  for (int i = 0; i < 2; i++) tap_drain(&run->taps[i]);
+  for (int i = 0; i < RUN_TAPS; i++) tap_drain(&run->taps[i]);
 }
 
 /* The program never ran: its streams have neither bytes nor ends. */
@@ -36,7 +36,7 @@ static void drop_streams(struct warden *warden, struct run *run)
 {
   run->phase = RUN_OVER;
   feed_close(warden, run);
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < RUN_TAPS; i++) {
     if (run->taps[i].fd >= 0) close(run->taps[i].fd);
     run->taps[i].fd = -1;
   }
@@ -177,9 +177,12 @@ void runs_reap(struct warden *warden)
 /* True when nothing is left of the run, neither a process nor a word. */
 static bool settle(struct warden *warden, struct run *run)
 {
-  for (int stream = 1; run->phase == RUN_EXITED && stream <= 2; stream++)
+  bool ended = run->phase == RUN_EXITED;
+  for (int stream = 1; run->phase == RUN_EXITED && stream <= RUN_TAPS; stream++) {
     while (tap_is_open(warden, &run->taps[stream - 1])) tap_read(warden, run, stream);
-  if (run->phase == RUN_EXITED && run->taps[0].fd < 0 && run->taps[1].fd < 0) say_exited(warden, run);
+    ended = ended && run->taps[stream - 1].fd < 0;
+  }
+  if (ended) say_exited(warden, run);
   if (run->connection) connection_settle(warden, run);
   bool gone = !run->keeper && (!run->orphaned || !warden->strays);
   for (; gone && run->doom.answers_owed; run->doom.answers_owed--)

@@ -30,8 +30,8 @@ static void refuse(struct warden *warden, uint32_t id, const char *object)
 static void enlist(struct warden *warden, struct run *run, const struct ends *ends)
 {
   run->link = ends->link[ENDS_OURS];
-  for (int i = 0; i < 2; i++) run->taps[i] = (struct tap){ .fd = ends->stdio[i + 1][ENDS_OURS], .terminal = run->terminal, .credit = FRAME_WINDOW };
-  run->feed = (struct feed){ .fd = ends->stdio[0][ENDS_OURS], .credit = FRAME_WINDOW, .last = '\n' };
+  for (int i = 0; i < RUN_TAPS; i++) run->taps[i] = (struct tap){ .fd = ends->streams[i + 1][ENDS_OURS], .terminal = run->terminal, .credit = FRAME_WINDOW };
+  run->feed = (struct feed){ .fd = ends->streams[0][ENDS_OURS], .credit = FRAME_WINDOW, .last = '\n' };
   warden->runs[warden->run_count++] = run;
 }
 
@@ -58,6 +58,7 @@ void spawn_run(struct warden *warden, uint32_t id, struct start *start)
   run->id = id;
   run->gate = start->gate;
   run->later = start->later;
+  run->aside = start->aside;
   run->terminal = start->terminal;
   const char *object = NULL;
   run->keeper = make_keeper(warden, start, &ends, &object);

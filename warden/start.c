@@ -5,7 +5,7 @@
 
 #include "wire.h"
 
-enum { STDIN_FED = 1, GATE = 2, TERMINAL = 4, WORKER = 8, LAYERS = 16, LATER = 32, ALL_FLAGS = 63 };
+enum { STDIN_FED = 1, GATE = 2, TERMINAL = 4, WORKER = 8, LAYERS = 16, LATER = 32, ASIDE = 64, ALL_FLAGS = 127 };
 
 struct cursor {
   const uint8_t *at;
@@ -102,8 +102,11 @@ static void take_flags(struct cursor *cursor, struct start *start)
   start->worker = flags & WORKER;
   start->layers = flags & LAYERS;
   start->later = flags & LATER;
+  start->aside = flags & ASIDE;
   if (flags > ALL_FLAGS) cursor->why = "START has unknown flags";
   else if ((start->terminal || start->worker) && !start->stdin_fed) cursor->why = "START has a terminal or a worker without input";
+  else if (start->aside && !start->stdin_fed) cursor->why = "START has an aside without input";
+  else if (start->aside && (start->terminal || start->worker || start->later)) cursor->why = "START has an aside where there can be none";
   else if (start->terminal && start->worker) cursor->why = "START has a worker at a terminal";
   else if (start->layers && !start->worker) cursor->why = "START has layers without a worker";
   else if (start->later && (!start->gate || start->terminal || start->worker)) cursor->why = "START leaves for later what it cannot";

@@ -22,6 +22,7 @@ struct start {
   bool terminal; /* stdio is a terminal of `rows` and `columns` */
   bool worker;   /* no execve: the process serves files itself */
   bool layers;   /* and holds the folder of layers */
+  bool aside;    /* what it is fed is its descriptor 3, and its descriptor 4 is a third stream */
   bool later;    /* folder, arguments and environment come with its release */
   uint16_t rows, columns;
   uint32_t uid, gid;

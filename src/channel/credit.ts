@@ -23,7 +23,7 @@ export class OutputCredit {
   #isWaiting = false
   #isOver = false
 
-  constructor(stream: 1 | 2, options: FlowOptions) {
+  constructor(stream: 1 | 2 | 3, options: FlowOptions) {
     this.#outbox = options.outbox
     this.#address = { run: options.run, stream }
   }

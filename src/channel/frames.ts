@@ -44,8 +44,8 @@ export const frameTypes = {
 export type FrameName = keyof typeof frameTypes
 export type Side = 'engine' | 'warden'
 
-/** 0 where no stream is meant, 1 stdout, 2 stderr. */
-export type StreamNumber = 0 | 1 | 2
+/** 0 where no stream is meant, 1 stdout, 2 stderr, 3 the aside of a run that has one. */
+export type StreamNumber = 0 | 1 | 2 | 3
 
 export interface FrameRule {
   readonly name: FrameName
@@ -167,7 +167,7 @@ function parseHeader(from: Side, bytes: Uint8Array, at: number): Header {
   if (!found) throw broken(from, `a frame of unknown type 0x${type.toString(16).padStart(2, '0')}`)
   if (length < found.least || length > found.most || length % (found.unit ?? 1) !== 0) throw broken(from, `${found.name} with a payload of ${length} bytes`)
   if (bytes[at + 6] !== 0 || bytes[at + 7] !== 0) throw broken(from, `${found.name} with a reserved field that is not zero`)
-  if (found.ofStream ? stream !== 1 && stream !== 2 : stream !== 0) throw broken(from, `${found.name} for stream ${stream}`)
+  if (found.ofStream ? stream < 1 || stream > 3 : stream !== 0) throw broken(from, `${found.name} for stream ${stream}`)
   if (found.ofRun !== run > 0) throw broken(from, `${found.name} for run ${run}`)
   return { rule: found, stream: stream as StreamNumber, run, length }
 }

@@ -1,14 +1,15 @@
 /**
  * One run as the engine sees it: the state the warden's frames are judged by, and what its user holds.
  *
- * starting ──STARTED──▶ running ──EXITED, after the end of both streams──▶ over
- *     └─────FAILED──────────────────────────────────────────────────────────┘
+ * starting ──STARTED──▶ running ──EXITED, after the end of all streams──▶ over
+ *     └─────FAILED─────────────────────────────────────────────────────────┘
  * With a gate it is: starting ──GATED──▶ gated ──our RELEASE──▶ released ──STARTED──▶ running, and what was ended before it ran
  * is told by EXITED instead of FAILED.
  * GONE answers KILL and may come at any time after it.
  */
 import { SandboxError } from '../contract/errors.js'
 import type { OutputEvent } from '../contract/run.js'
+import { Aside, asideStream } from './aside.js'
 import { type FlowOptions, InputFlow, OutputCredit } from './credit.js'
 import { encodeFrame, encodeHeader, encodeNumberFrame, type Frame, readU32 } from './frames.js'
 import { Latch } from './latch.js'
@@ -22,6 +23,8 @@ export interface WardenProcess {
   readonly pid: number
   /** One consumer; not reading it holds the program back. Leaving the iteration early discards the rest. */
   readonly output: AsyncIterable<OutputEvent, undefined>
+  /** What it writes to its descriptor 4; undefined when it has no aside. One consumer; not reading it holds these writes back, and nothing else. */
+  readonly aside: AsyncIterable<Uint8Array, undefined> | undefined
   /** Resolves when the bytes are on their way and their memory may be used again; to false when the program had ended before. Quiet when it closed its stdin. */
   write(bytes: Uint8Array): Promise<boolean>
   endInput(): Promise<void>
@@ -31,7 +34,7 @@ export interface WardenProcess {
   signal(number: number): void
   /** Resolves when no process of the run is left. */
   kill(): Promise<void>
-  /** From now on output is dropped, and iteration ends. */
+  /** From now on output is dropped, that of its aside too, and iteration ends. */
   discardOutput(): void
   /** Whether this process stays alive for it: it does, unless `unref` was called last. */
   ref(): void
@@ -47,6 +50,7 @@ export interface RunOptions {
   readonly isFed: boolean
   readonly isGated: boolean
   readonly hasTerminal: boolean
+  readonly hasAside: boolean
   readonly link: Link
 }
 
@@ -56,6 +60,7 @@ const maxSignal = 64
 export class Run implements WardenProcess, Party {
   readonly id: number
   readonly output: OutputQueue
+  readonly aside: Aside | undefined
   readonly #link: Link
   readonly #input: InputFlow
   readonly #stdout: OutputCredit
@@ -72,7 +77,7 @@ export class Run implements WardenProcess, Party {
   #exit: WardenExit | undefined
   #isLetGo = false
 
-  constructor({ id, isFed, isGated, hasTerminal, link }: RunOptions) {
+  constructor({ id, isFed, isGated, hasTerminal, hasAside, link }: RunOptions) {
     const flow: FlowOptions = { run: id, outbox: link.outbox }
     this.id = id
     this.#link = link
@@ -85,6 +90,7 @@ export class Run implements WardenProcess, Party {
       this.#creditOf(type).giveBack(bytes)
       this.#settleExit()
     })
+    if (hasAside) this.aside = new Aside(flow, () => this.#settleExit())
     link.attach(this)
   }
 
@@ -157,6 +163,7 @@ export class Run implements WardenProcess, Party {
 
   discardOutput(): void {
     this.output.discard()
+    this.aside?.discard()
     this.#settleExit()
   }
 
@@ -189,6 +196,7 @@ export class Run implements WardenProcess, Party {
     this.#started.reject(failure)
     this.#exited.reject(failure)
     this.output.fail(failure)
+    this.aside?.fail(failure)
     this.#input.wake()
   }
 
@@ -223,7 +231,13 @@ export class Run implements WardenProcess, Party {
     this.#started.resolve({ started: false, ...failure })
   }
 
-  #receiveOutput({ stream, payload }: Frame): void {
+  #receiveOutput(frame: Frame): void {
+    const { stream, payload } = frame
+    if (stream === asideStream) {
+      if (!this.aside) throw this.#outOfTurn(frame, 'on a third stream, which it does not have')
+      this.aside.receive(payload)
+      return
+    }
     const type = streamNames[stream as 1 | 2]
     const credit = this.#creditOf(type)
     if (payload.length > 0) {
@@ -236,7 +250,7 @@ export class Run implements WardenProcess, Party {
   }
 
   #receiveExited(frame: Frame): void {
-    if (!this.#stdout.isOver || !this.#stderr.isOver) throw this.#outOfTurn(frame, 'before the end of its output')
+    if (!this.#stdout.isOver || !this.#stderr.isOver || this.aside?.isOver === false) throw this.#outOfTurn(frame, 'before the end of its output')
     this.#exit = parseExited(frame.payload)
     this.#finish()
     this.#settleExit()
@@ -257,7 +271,7 @@ export class Run implements WardenProcess, Party {
   }
 
   #settleExit(): void {
-    if (this.#exit && this.output.isEmpty) this.#exited.resolve(this.#exit)
+    if (this.#exit && this.output.isEmpty && this.aside?.isEmpty !== false) this.#exited.resolve(this.#exit)
   }
 
   #creditOf(type: OutputEvent['type']): OutputCredit {

@@ -31,6 +31,8 @@ export interface StartRequest {
   readonly worker?: 'files'
   /** The worker holds the folder of layers. Only with `worker`. */
   readonly layers?: boolean
+  /** What it is fed is its descriptor 3, beside a stdin of /dev/null, and its descriptor 4 is a third stream. Needs `stdin`; for programs without a terminal. */
+  readonly aside?: boolean
   /** The group that it joins, by name, below those that the driver opened for the warden. */
   readonly group?: string
 }
@@ -39,7 +41,7 @@ export interface StartRequest {
 export type ToldRequest = Pick<StartRequest, 'argv' | 'env' | 'cwd'>
 
 /** All that a program is but for what it is to become. */
-export type ReadyRequest = Omit<StartRequest, keyof ToldRequest | 'terminal' | 'worker' | 'layers'>
+export type ReadyRequest = Omit<StartRequest, keyof ToldRequest | 'terminal' | 'worker' | 'layers' | 'aside'>
 
 export interface StartPayload extends StartRequest {
   /** Whether it waits before it runs until RELEASE. */
@@ -59,7 +61,8 @@ export const terminalFlag = 4
 export const workerFlag = 8
 export const layersFlag = 16
 export const laterFlag = 32
-export const allFlags = 63
+export const asideFlag = 64
+export const allFlags = 127
 const maxSide = 4096
 const fixedBytes = 4 + 4 + 4 + 8 + 4
 const rlimitBytes = 20
@@ -129,16 +132,26 @@ export function checkSize(size: TerminalSize): void {
   }
 }
 
-function checkKind({ terminal, worker, layers, stdin, argv }: StartRequest): void {
+function checkKind({ terminal, worker, layers, aside, stdin, argv }: StartRequest): void {
   if (terminal) checkSize(terminal)
   if ((terminal || worker) && !stdin) throw new SandboxError('invalid', 'stdin: a terminal and a worker have one')
   if (terminal && worker) throw new SandboxError('invalid', 'worker: none is at a terminal')
   if (worker && argv.length !== 1) throw new SandboxError('invalid', `argv has ${argv.length} entries; a worker has its name alone`)
   if (layers && !worker) throw new SandboxError('invalid', 'layers: only a worker holds them')
+  if (aside && !stdin) throw new SandboxError('invalid', 'stdin: what has an aside is fed')
+  if (aside && (terminal || worker)) throw new SandboxError('invalid', 'aside: neither a terminal nor a worker has one')
 }
 
-function flagsOf({ stdin, gate, terminal, worker, layers, later }: StartPayload): number {
-  const parts = [stdin && stdinFlag, gate && gateFlag, terminal && terminalFlag, worker && workerFlag, layers && layersFlag, later && laterFlag]
+function flagsOf({ stdin, gate, terminal, worker, layers, later, aside }: StartPayload): number {
+  const parts = [
+    stdin && stdinFlag,
+    gate && gateFlag,
+    terminal && terminalFlag,
+    worker && workerFlag,
+    layers && layersFlag,
+    later && laterFlag,
+    aside && asideFlag,
+  ]
   return parts.reduce<number>((flags, part) => flags | (part === undefined || part === false ? 0 : part), 0)
 }
 

@@ -12,6 +12,7 @@ import type { SnapshotStore, StoredSnapshot } from '../contract/snapshot-store.j
 import type { SpecInput } from '../contract/spec.js'
 import { type PlannedSandbox, planSandbox } from '../policy/apply.js'
 import { matchesFilter, parseFilter, parseId } from '../policy/spec.js'
+import type { AsideProcess } from './aside-process.js'
 import { ChangesFacet } from './changes-facet.js'
 import { closedMeanwhile, Creation } from './creation.js'
 import { FilesFacet } from './files-facet.js'
@@ -133,6 +134,14 @@ export class Engine implements Platform {
     signal?.throwIfAborted()
     const sandbox = await this.#find(id)
     return sandbox.start(request, signal)
+  }
+
+  /** For what is built on the engine, and no part of a platform: a kept program with a third stream. */
+  async startAside(id: string, request: RunRequest, options: CallOptions = {}): Promise<AsideProcess> {
+    const { signal } = checkCallOptions(options)
+    signal?.throwIfAborted()
+    const sandbox = await this.#find(id)
+    return sandbox.startAside(request, signal)
   }
 
   async limit(id: string, limits: LimitsInput, options: CallOptions = {}): Promise<SandboxInfo> {

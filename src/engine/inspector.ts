@@ -28,7 +28,7 @@ export interface GatedProgram {
 }
 
 interface LookOrder extends Pick<GatedProgram, 'pid' | 'user' | 'depth'> {
-  readonly request: ReadyRequest & Pick<StartRequest, 'layers'>
+  readonly request: ReadyRequest & Pick<StartRequest, 'layers' | 'aside'>
 }
 
 export class Inspector {
@@ -38,8 +38,8 @@ export class Inspector {
   #warden: WardenPosture = { filters: null, hasCgroup: true }
   #full: ProgramLook | undefined
   #short: ProgramLook | undefined
-  /** Users of whom a program was read in full. */
-  readonly #known = new Set<UserName>()
+  /** Users of whom a program was read in full, and those of whom one with an aside was. */
+  readonly #known = { plain: new Set<UserName>(), aside: new Set<UserName>() }
   readonly #knownWorkers = new Set<string>()
 
   constructor({ cell, filter }: InspectorOptions) {
@@ -57,9 +57,9 @@ export class Inspector {
     this.#tried.push(observation)
   }
 
-  /** In full unless another program of this user was. */
-  depthFor(user: UserName): GatedProgram['depth'] {
-    return this.#known.has(user) ? 'short' : 'full'
+  /** In full unless another program of this user was; one with an aside is of a kind of its own, with other descriptors. */
+  depthFor(user: UserName, { aside }: Pick<StartRequest, 'aside'> = {}): GatedProgram['depth'] {
+    return this.#knownOf(aside).has(user) ? 'short' : 'full'
   }
 
   /** Throws SandboxError('not-enforced') naming what is not as demanded. */
@@ -77,7 +77,7 @@ export class Inspector {
     const look = { run, ...(await this.#look(program)) }
     if (depth === 'full') {
       this.#full = look
-      this.#known.add(run.user)
+      this.#knownOf(program.request.aside).add(run.user)
     } else {
       this.#short = look
     }
@@ -98,6 +98,10 @@ export class Inspector {
     const name = `${worker.user.name} ${worker.request.layers === true}`
     await this.#look({ ...worker, depth: this.#knownWorkers.has(name) ? 'short' : 'full' })
     this.#knownWorkers.add(name)
+  }
+
+  #knownOf(aside: boolean | undefined): Set<UserName> {
+    return aside === true ? this.#known.aside : this.#known.plain
   }
 
   async #look({ pid, user, request, depth }: LookOrder): Promise<Look> {

@@ -1,3 +1,4 @@
+import { SandboxError } from '../contract/errors.js'
 import type { PlatformProcess } from '../contract/platform.js'
 import type { Ending, OutputEvent, SignalName, TerminalSize } from '../contract/run.js'
 import type { UserName } from '../contract/spec.js'
@@ -31,10 +32,12 @@ export class KeptProcess {
     const { program } = keeping
     this.#keeping = keeping
     this.#ring = new OutputRing(this.#ringBytes)
-    void this.#drain()
+    // One with an aside has an owner, who reads what it prints.
+    if (!this.isOwned) void this.#drain()
     program.ended.then(
       (ending) => {
         this.#ending = ending
+        if (this.isOwned) this.#ring.finish()
       },
       (reason: unknown) => this.#ring.fail(reason),
     )
@@ -58,6 +61,11 @@ export class KeptProcess {
 
   get isTerminal(): boolean {
     return this.#keeping.plan.terminal !== undefined
+  }
+
+  /** Its streams and its input are someone's alone. */
+  get isOwned(): boolean {
+    return this.#keeping.plan.aside
   }
 
   /** Undefined while it runs. */
@@ -135,12 +143,12 @@ class KeptView implements PlatformProcess {
   }
 
   async write(bytes: Uint8Array): Promise<void> {
-    this.#keeping.activity.touch()
+    this.#checkInput()
     await this.#keeping.program.write(bytes)
   }
 
   async endInput(): Promise<void> {
-    this.#keeping.activity.touch()
+    this.#checkInput()
     await this.#keeping.program.endInput()
   }
 
@@ -162,5 +170,11 @@ class KeptView implements PlatformProcess {
 
   unref(): void {
     this.#keeping.program.unref()
+  }
+
+  #checkInput(): void {
+    const { plan, activity, program } = this.#keeping
+    if (plan.aside) throw new SandboxError('conflict', `process ${program.pid} takes its input from its owner alone`)
+    activity.touch()
   }
 }

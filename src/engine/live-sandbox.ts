@@ -4,11 +4,12 @@ import type { PlatformProcess, SandboxInfo, SandboxUsage } from '../contract/pla
 import type { PlatformBounds } from '../contract/platform-settings.js'
 import type { Origins, Policy } from '../contract/policy.js'
 import type { UnsignedReceipt } from '../contract/receipt.js'
-import { checkLimits, checkRun, type PlannedSandbox } from '../policy/apply.js'
+import type { RunRequest } from '../contract/run.js'
+import { checkLimits, type PlannedSandbox } from '../policy/apply.js'
 import { lackingLimits } from '../policy/choose.js'
-import { planRun } from '../policy/run.js'
 import { changeLimits } from '../policy/spec.js'
 import type { ReceiptFacts } from '../receipt/index.js'
+import type { AsideProcess } from './aside-process.js'
 import { CellHold } from './cell-hold.js'
 import type { FilesHost } from './file-operation.js'
 import { Ledger } from './ledger.js'
@@ -19,7 +20,7 @@ import { ProcessTable } from './process-table.js'
 import { readProcesses } from './process-table-usage.js'
 import { isListening } from './ports-listening.js'
 import { type PortsOrder, SandboxPorts } from './ports.js'
-import { startProgram } from './program-starter.js'
+import { ProgramDoor } from './program-door.js'
 import { receiptNow, type ReceiptStory } from './receipt-now.js'
 import type { Remade } from './remaking.js'
 import type { LayeredSandbox } from './snapshots-access.js'
@@ -58,8 +59,7 @@ export class LiveSandbox {
   })
   #info: SandboxInfo
   #origins: Origins
-  #openRuns = 0
-  readonly #starting = new Set<Promise<unknown>>()
+  readonly #door: ProgramDoor
   /** Changes of limits follow each other: each starts from what the one before left. */
   #changing: Promise<unknown> = Promise.resolve()
   /** Why it is over, once it is: closed, expired, broken or not as demanded. */
@@ -73,6 +73,15 @@ export class LiveSandbox {
     const { info, home, listen } = making
     this.life = this.#createLife()
     this.#hold = this.#createHold(home)
+    this.#door = new ProgramDoor({
+      policy: making.policy,
+      bounds: making.bounds,
+      processes: this.processes,
+      life: this.life,
+      info: () => this.info,
+      origins: () => this.#origins,
+      cell: () => this.#hold.here,
+    })
     this.ports = new SandboxPorts({
       id: info.id,
       listen,
@@ -115,35 +124,12 @@ export class LiveSandbox {
   }
 
   async start(request: unknown, signal: AbortSignal | undefined): Promise<PlatformProcess> {
-    const { spec } = this.info
-    const plan = planRun(
-      request,
-      spec,
-      spec.limits.stated.filter((name) => this.#origins[`limits.${name}`] === 'spec'),
-    )
-    checkRun(plan, this.#making.policy)
-    for (let still = this.life.stillFor; still; still = this.life.stillFor) await still
-    const cell = this.#hold.here
-    const user = cell.findUser(plan.user)
-    if (this.#openRuns >= this.#making.bounds.maxRuns) {
-      throw new SandboxError('busy', `sandbox ${this.info.id} has ${this.#openRuns} programs running; no more are allowed at once`)
-    }
-    this.#openRuns += 1
-    const finished = this.life.activity.hold()
-    const starting = this.processes.start(plan, async () => cell.track(await startProgram({ plan, user, signal }, cell.surroundings)))
-    this.#starting.add(starting)
-    try {
-      const program = await starting
-      // A run in progress is of use to someone; a process that is kept only while it works.
-      if (plan.kept) finished()
-      void program.ended.catch(() => undefined).then(() => this.#release(finished))
-      return program
-    } catch (error) {
-      this.#release(finished)
-      throw error
-    } finally {
-      this.#starting.delete(starting)
-    }
+    return this.#door.start(request, signal)
+  }
+
+  /** For the engine itself: a kept program with a third stream. */
+  async startAside(request: RunRequest, signal: AbortSignal | undefined): Promise<AsideProcess> {
+    return this.#door.startAside(request, signal)
   }
 
   /** All of the change or nothing of it. */
@@ -165,11 +151,6 @@ export class LiveSandbox {
     return this.asked(async () => receiptNow({ cell: this.#hold.here, machine, policy, story }))
   }
 
-  #release(finished: () => void): void {
-    this.#openRuns -= 1
-    finished()
-  }
-
   #createLife(): Lifetime {
     const { info, policy, bounds, home } = this.#making
     const { pause } = home.probe.features
@@ -184,7 +165,7 @@ export class LiveSandbox {
       cannotPause: pause.available ? undefined : pause.why,
       maxPausedMs: bounds.maxPausedMs,
       // A start that fails with its cell waits for the sandbox's end, which waits for whoever pauses it.
-      settled: () => this.#hold.unlessOver(Promise.allSettled(this.#starting)),
+      settled: () => this.#hold.unlessOver(this.#door.settled),
       end: (why) => this.#expire(why),
     })
   }

@@ -3,9 +3,11 @@ import type { PlatformProcess } from '../contract/platform.js'
 import type { ProcessInfo, ProcessName } from '../contract/processes.js'
 import { printable } from '../policy/refusal.js'
 import type { RunPlan } from '../policy/run.js'
+import { type AsideProcess, OwnedProcess, unstartedAside } from './aside-process.js'
 import { type KeptActivity, KeptProcess } from './kept-process.js'
 import { type ProcessRow, treeUsage } from './process-table-usage.js'
 import { RunningProgram } from './running-program.js'
+import type { UnstartedProgram } from './unstarted-program.js'
 import { rounded } from './usage.js'
 
 /** The latest ended ones that are told of. */
@@ -37,17 +39,14 @@ export class ProcessTable {
   /** Starts a program, and keeps it where that is planned. What did not start is not kept: its caller alone is told. */
   async start<Program extends PlatformProcess>(plan: RunPlan, launch: () => Promise<Program>): Promise<PlatformProcess> {
     if (!plan.kept) return launch()
-    const { tag } = plan.kept
-    this.#claim(tag)
-    let kept: KeptProcess | undefined
-    try {
-      const program = await launch()
-      if (!(program instanceof RunningProgram)) return program
-      kept = this.#keep(program, plan)
-      return kept.view({ replay: true })
-    } finally {
-      if (!kept && tag !== undefined) this.#tags.delete(tag)
-    }
+    const { program, kept } = await this.#launch(plan, launch)
+    return kept?.view({ replay: true }) ?? program
+  }
+
+  /** The same for one with an aside, which its owner alone reads. */
+  async startAside(plan: RunPlan, launch: () => Promise<RunningProgram | UnstartedProgram>): Promise<AsideProcess> {
+    const { program } = await this.#launch(plan, launch)
+    return program instanceof RunningProgram ? new OwnedProcess(program, this.#options.activity()) : unstartedAside(program)
   }
 
   async list(): Promise<readonly ProcessInfo[]> {
@@ -61,6 +60,19 @@ export class ProcessTable {
     if (!found) throw new SandboxError('not-found', `there is no process ${typeof name === 'number' ? name : `'${printable(name)}'`} that is kept`)
     this.#options.activity().touch()
     return found.view({ replay })
+  }
+
+  async #launch<Program>(plan: RunPlan, launch: () => Promise<Program>): Promise<{ readonly program: Program; readonly kept: KeptProcess | undefined }> {
+    const tag = plan.kept?.tag
+    this.#claim(tag)
+    let kept: KeptProcess | undefined
+    try {
+      const program = await launch()
+      if (program instanceof RunningProgram) kept = this.#keep(program, plan)
+      return { program, kept }
+    } finally {
+      if (!kept && tag !== undefined) this.#tags.delete(tag)
+    }
   }
 
   #claim(tag: string | undefined): void {
@@ -88,8 +100,9 @@ export class ProcessTable {
 
   /** In equal parts: one that prints much takes nothing away from those that print little. */
   #shareOut(): void {
-    const share = Math.floor(this.#options.mostRingBytes() / Math.max(1, this.#living.size))
-    for (const kept of this.#living) kept.holdAtMost(share)
+    const sharing = [...this.#living].filter((kept) => !kept.isOwned)
+    const share = Math.floor(this.#options.mostRingBytes() / Math.max(1, sharing.length))
+    for (const kept of sharing) kept.holdAtMost(share)
   }
 
   #retire(kept: KeptProcess): void {

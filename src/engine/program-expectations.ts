@@ -3,7 +3,7 @@ import type { Expectation, Json, Posture } from '../contract/posture.js'
 import { resources } from './start-request.js'
 
 export interface ProgramDemand {
-  readonly request: Pick<StartRequest, 'uid' | 'gid' | 'capabilities' | 'rlimits' | 'layers'>
+  readonly request: Pick<StartRequest, 'uid' | 'gid' | 'capabilities' | 'rlimits' | 'layers' | 'aside'>
   /** Those that a program cannot be rid of; none when not given. */
   readonly groups?: readonly number[] | undefined
   /** SHA-256 of the filter that was sent, hexadecimal; undefined where the driver's guests run unfiltered. */
@@ -39,9 +39,14 @@ export function fullProgramExpectations(demand: ProgramDemand): Expectation[] {
   return [
     ...programExpectations(demand),
     ...(filterHash === undefined ? [] : [{ control: 'filter', value: filterHash }]),
-    // A worker that is to read layers holds their folder, and no program ever does.
-    { control: 'descriptors', value: request.layers === true ? [0, 1, 2, 3] : [0, 1, 2] },
+    { control: 'descriptors', value: descriptorsOf(request) },
   ]
+}
+
+/** A worker that is to read layers holds their folder, and no program ever does; a program with an aside holds its two ends. */
+function descriptorsOf({ layers, aside }: ProgramDemand['request']): Json {
+  if (layers === true) return [0, 1, 2, 3]
+  return aside === true ? [0, 1, 2, 3, 4] : [0, 1, 2]
 }
 
 function capabilitySets(mask: bigint): Json {

@@ -58,7 +58,7 @@ export async function startProgram(order: ProgramOrder, surroundings: ProgramSur
   const request = startRequest({ plan, user, cell: open.cell, root, probe })
   order.signal?.throwIfAborted()
   await surroundings.checkOpen()
-  const posture = surroundings.inspector?.depthFor(user.name) ?? 'none'
+  const posture = surroundings.inspector?.depthFor(user.name, request) ?? 'none'
   const entry = surroundings.ledger.begin({ commandHash: hashOf(plan.command), user: user.name, environment: Object.keys(request.env).sort(), posture })
   try {
     return await launch({ ...order, request, entry }, surroundings)

@@ -152,6 +152,6 @@ async function makeReady({ user, limits, request }: ProgramKind, surroundings: P
 
 /** Undefined for one that is never made ahead. */
 export function programKind(request: StartRequest, user: GuestUser, limits: RunLimits): ProgramKind | undefined {
-  const { uid, gid, capabilities, rlimits, stdin, terminal } = request
-  return terminal ? undefined : { user, limits, request: { uid, gid, capabilities, rlimits, stdin } }
+  const { uid, gid, capabilities, rlimits, stdin, terminal, aside } = request
+  return terminal || aside ? undefined : { user, limits, request: { uid, gid, capabilities, rlimits, stdin } }
 }

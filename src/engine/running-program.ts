@@ -13,6 +13,7 @@ import { ProcessorDeadline } from './processor-deadline.js'
 import { signalNumber } from './signals.js'
 import { inputOver } from './unstarted-program.js'
 import { usageOf } from './usage.js'
+import { noPieces, watched } from './watched-pieces.js'
 
 /** What a run asks of the sandbox it is in. */
 export interface RunSurroundings {
@@ -83,6 +84,12 @@ export class RunningProgram implements PlatformProcess {
     if (signal?.aborted) this.#abort()
     this.ended = this.#finish()
     this.ended.catch(() => undefined)
+  }
+
+  /** What it says aside, of one that has an aside; not counted. */
+  get aside(): AsyncIterable<Uint8Array> {
+    const { program, surroundings } = this.#start
+    return watched(program.aside ?? noPieces, { failure: (cause) => surroundings.failure(cause) })
   }
 
   async write(bytes: Uint8Array): Promise<void> {

@@ -23,8 +23,8 @@ export function startRequest(context: StartContext): StartRequest {
   checkEnv(env)
   const { uid, gid, capabilities } = user
   const cwd = plan.cwd ?? cell.workdir
-  const { stdin, terminal } = plan
-  return { argv, env, cwd, uid, gid, capabilities, rlimits: rlimitsOf(context), stdin, ...(terminal && { terminal }) }
+  const { stdin, terminal, aside } = plan
+  return { argv, env, cwd, uid, gid, capabilities, rlimits: rlimitsOf(context), stdin, ...(terminal && { terminal }), ...(aside && { aside }) }
 }
 
 /** The same, with where it is counted. */

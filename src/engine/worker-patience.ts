@@ -21,7 +21,7 @@ export interface PatienceOptions {
 }
 
 /** A worker's stdio, while it is waited for. A program of the guest's may stop a worker, as any other process of its user: nobody waits for that for good. */
-export class WorkerPatience implements Omit<WardenProcess, 'pid' | 'signal' | 'resize'> {
+export class WorkerPatience implements Omit<WardenProcess, 'pid' | 'signal' | 'resize' | 'aside'> {
   readonly output: AsyncIterable<OutputEvent, undefined>
   readonly #options: PatienceOptions
   #deadline: Deadline | undefined

@@ -19,6 +19,8 @@ export interface RunPlan {
   /** Undefined: nobody keeps it. */
   readonly kept: { readonly tag: string | undefined; readonly ringBytes: number } | undefined
   readonly terminal: TerminalSize | undefined
+  /** What it is fed is its descriptor 3 instead of its stdin, and its descriptor 4 is a third stream. Nobody can ask for that but the engine itself. */
+  readonly aside: boolean
   /** Wall time; undefined for a background process or a terminal, which ends with its sandbox. */
   readonly timeMs: number | undefined
   readonly limits: PlannedLimits
@@ -64,10 +66,19 @@ export function planRun(request: unknown, spec: Spec, asked: readonly LimitName[
     stdin: parsed.stdin || terminal !== undefined,
     kept: background ? { tag, ringBytes: spec.ring } : undefined,
     terminal,
+    aside: false,
     timeMs: parsed.timeout ?? (isLasting ? undefined : limits.timeMs),
     limits: planLimits(parsed.limits, spec, asked),
     output: planOutput(parsed, spec),
   }
+}
+
+/** The same for a program with an aside: it is kept and fed, and none of its output is. */
+export function planAside(request: unknown, spec: Spec, asked?: readonly LimitName[]): RunPlan {
+  const plan = planRun(typeof request === 'object' ? { ...request, background: true, stdin: true } : request, spec, asked)
+  const refused = Object.entries({ terminal: plan.terminal, timeout: plan.timeMs, output: plan.output }).find(([, value]) => value !== undefined)
+  if (refused) throw new SandboxError('invalid', `${refused[0]}: a program with an aside has none`)
+  return { ...plan, kept: { tag: plan.kept?.tag, ringBytes: 0 }, aside: true }
 }
 
 /**

@@ -27,7 +27,7 @@ function frameOf(rule: FrameRule): fc.Arbitrary<Sent> {
   const most = Math.floor(Math.min(rule.most, 3000) / unit)
   return fc.record({
     name: fc.constant(rule.name),
-    stream: rule.ofStream ? fc.constantFrom<StreamNumber>(1, 2) : fc.constant<StreamNumber>(0),
+    stream: rule.ofStream ? fc.constantFrom<StreamNumber>(1, 2, 3) : fc.constant<StreamNumber>(0),
     run: rule.ofRun ? fc.integer({ min: 1, max: 0xffffffff }) : fc.constant(0),
     payload: fc
       .tuple(fc.integer({ min: Math.ceil(rule.least / unit), max: most }), fc.integer({ min: 0, max: 255 }))
@@ -124,7 +124,8 @@ describe('frames', () => {
       'length of 4 GiB': header({ type: frameTypes.fatal, run: 0, length: 0xffffffff }),
       'stream where none is': header({ stream: 1 }),
       'output for no stream': header({ type: frameTypes.output }),
-      'output for stream 3': header({ type: frameTypes.output, stream: 3 }),
+      'output for stream 4': header({ type: frameTypes.output, stream: 4 }),
+      'credit for the input on stream 3': header({ type: frameTypes.credit, stream: 3, length: 4 }),
       'reserved field': header({ reserved: 0x100 }),
       'no run where one is meant': header({ run: 0 }),
       'run where none is meant': header({ type: frameTypes.fatal, run: 1 }),

@@ -25,6 +25,7 @@ describe('a run', () => {
       env: { A: 'spec', B: 'spec' },
       user: 'user',
       stdin: false,
+      aside: false,
       timeMs: 10_000,
       limits: {
         memoryBytes: 512 * MiB,
@@ -66,6 +67,7 @@ describe('a run', () => {
       env: { A: 'spec', B: 'run' },
       user: 'root',
       stdin: true,
+      aside: false,
       timeMs: 1000,
       limits: {
         memoryBytes: 64 * MiB,

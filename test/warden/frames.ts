@@ -53,6 +53,8 @@ export interface Start {
   readonly terminal?: { readonly rows: number; readonly cols: number }
   readonly worker?: boolean
   readonly layers?: boolean
+  /** What it is fed is its descriptor 3, and its descriptor 4 is stream 3. */
+  readonly aside?: boolean
   readonly group?: string
 }
 
@@ -81,9 +83,15 @@ export function encode(frame: { type: number; stream?: number; run?: number; pay
   return Buffer.concat([header, payload])
 }
 
-/** A terminal and a worker are always fed. */
-const flagsOf = ({ stdin, gate, terminal, worker, layers, later }: Start): number =>
-  (stdin || terminal || worker ? 1 : 0) | (gate || later ? 2 : 0) | (terminal ? 4 : 0) | (worker ? 8 : 0) | (layers ? 16 : 0) | (later ? 32 : 0)
+/** A terminal, a worker and what has an aside are always fed. */
+const flagsOf = ({ stdin, gate, terminal, worker, layers, later, aside }: Start): number =>
+  (stdin || terminal || worker || aside ? 1 : 0) |
+  (gate || later ? 2 : 0) |
+  (terminal ? 4 : 0) |
+  (worker ? 8 : 0) |
+  (layers ? 16 : 0) |
+  (later ? 32 : 0) |
+  (aside ? 64 : 0)
 
 /** As START and RESIZE have it. */
 export const sizeOf = ({ rows, cols }: { readonly rows: number; readonly cols: number }): Buffer => u32(rows | (cols << 16))
@@ -221,13 +229,16 @@ export class Peer implements AsyncDisposable {
   }
 
   /** Everything a run says until it is over, crediting each byte as it comes. */
-  async collect(run: number): Promise<{ stdout: Buffer; stderr: Buffer; ending: Ending }> {
-    const parts: [Buffer[], Buffer[]] = [[], []]
+  async collect(run: number): Promise<{ stdout: Buffer; stderr: Buffer; aside: Buffer; ending: Ending }> {
+    const parts: [Buffer[], Buffer[], Buffer[]] = [[], [], []]
     for (;;) {
       const frame = await this.take((each) => each.run === run && (each.type === TYPE.OUTPUT || each.type === TYPE.EXITED || each.type === TYPE.FAILED))
       if (frame.type === TYPE.FAILED) throw new Error(`not started: ${frame.payload.subarray(8).toString()} (${frame.payload.readUInt32LE(4)})`)
-      if (frame.type === TYPE.EXITED) return { stdout: Buffer.concat(parts[0]), stderr: Buffer.concat(parts[1]), ending: endingOf(frame) }
-      parts[frame.stream === 1 ? 0 : 1].push(frame.payload)
+      if (frame.type === TYPE.EXITED) {
+        const [stdout, stderr, aside] = parts.map((each) => Buffer.concat(each)) as [Buffer, Buffer, Buffer]
+        return { stdout, stderr, aside, ending: endingOf(frame) }
+      }
+      parts[(frame.stream - 1) as 0 | 1 | 2].push(frame.payload)
       if (frame.payload.length > 0) this.send({ type: TYPE.CREDIT, run, stream: frame.stream, payload: u32(frame.payload.length) })
     }
   }

@@ -52,8 +52,8 @@ static void add_start(struct input *input, struct chance *chance)
   static const char *const groups[] = { "", "run-1", "..", "a/b", ".", "..." };
   static const char *const words[] = { "sh", "-c", "exit 7", "", "a b", "PATH=/usr/bin", "A=", "=x", "/workspace" };
   /* Mostly those that go together. */
-  static const uint32_t kinds[] = { 0, 1, 2, 3, 5, 7, 9, 11, 25, 27 };
-  uint32_t flags = chance_below(chance, 10) ? kinds[chance_below(chance, 10)] : chance_below(chance, 40);
+  static const uint32_t kinds[] = { 0, 1, 2, 3, 5, 7, 9, 11, 25, 27, 65, 67 };
+  uint32_t flags = chance_below(chance, 10) ? kinds[chance_below(chance, 12)] : chance_below(chance, 140);
   add_u32(input, flags);
   add_u32(input, 1000);
   add_u32(input, 1000);
@@ -96,7 +96,7 @@ static void add_frame(struct input *input, struct chance *chance)
   if (frame.type == FRAME_RESIZE) add_size(&payload, chance);
   if (frame.type == FRAME_CONNECT) add(&payload, "\x90\x1f\0", 2 + chance_below(chance, 2));
   if (frame.type == FRAME_CONFIGURE) add(&payload, "\6\0\0\0\0\0\xff\x7f", 8);
-  frame.stream = frame.type == FRAME_CREDIT ? 1 + (uint8_t)chance_below(chance, 2) : 0;
+  frame.stream = frame.type == FRAME_CREDIT ? 1 + (uint8_t)chance_below(chance, 3) : 0;
   frame.run = frame.type == FRAME_CONFIGURE || frame.type == FRAME_RULES || frame.type == FRAME_CLOSE ? 0 : 1 + chance_below(chance, 4);
   frame.length = (uint32_t)payload.length;
   uint8_t header[FRAME_HEADER];
