@@ -38,10 +38,10 @@ export const rooms = {
   learn: { rooms: ['contract', 'policy', 'sys', 'channel'], node: harmless },
   server: { rooms: ['contract'], node: [...harmless, 'node:http', 'node:https'] },
   client: { rooms: ['contract'] },
-  mcp: { rooms: ['contract', 'sandbox'], node: harmless },
+  mcp: { rooms: ['contract', 'sandbox'], packages: ['@modelcontextprotocol/server', 'zod'], node: harmless },
   adapters: { rooms: ['contract', 'sandbox'] },
   cli: {
-    rooms: ['contract', 'sandbox', 'client', 'policy', 'receipt', 'scan', 'compose.ts', 'conformance'],
+    rooms: ['contract', 'sandbox', 'client', 'policy', 'receipt', 'scan', 'mcp', 'compose.ts', 'conformance'],
     packages: ['commander', 'picocolors', 'zod'],
     // The demo measures a sandboxed run beside a plain spawn, which is the one thing nobody else needs.
     node: [...withFiles, 'node:tty', 'node:readline', 'node:child_process'],

@@ -10,6 +10,7 @@ import { exitCodes, signalExitCode } from './exit-codes.js'
 import { Stopped } from './interrupts.js'
 import { prepareLeaving } from './leaving.js'
 import { addPolicy } from './policy-commands.js'
+import { addMcp } from './mcp-options.js'
 import { ownName, printFailure } from './print.js'
 import { addReceipt } from './receipt-commands.js'
 import { addRun } from './run-options.js'
@@ -45,6 +46,7 @@ function buildProgram({ args, finish, print }: Called): Command {
     .hook('preAction', () => refuseChangedArguments(args))
   addRun(program, finish)
   addSh(program, finish)
+  addMcp(program, finish)
   addDoctor(program, finish)
   addDemo(program, finish)
   addChanges(program, finish)
