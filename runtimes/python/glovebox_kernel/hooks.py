@@ -15,6 +15,7 @@ class Hooks:
             "linecache": lambda module: kernel.sources.publish(),
             "getpass": self.after_getpass,
             "matplotlib": self.after_matplotlib,
+            "matplotlib.axes._axes": self.after_axes,
             "matplotlib.pyplot": lambda module: kernel.figures().adopt(module),
             "IPython.core.display_functions": self.after_ipython,
             "IPython.core.display": self.after_ipython,
@@ -71,6 +72,11 @@ class Hooks:
 
         if not os.environ.get("MPLBACKEND"):
             module.use("agg")
+
+    def after_axes(self, module):
+        from glovebox_kernel import chart_memory
+
+        chart_memory.remember(module.Axes)
 
     def after_shown(self, module):
         """`show()` of these opens a program on the screen; there is none."""

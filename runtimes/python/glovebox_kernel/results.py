@@ -21,6 +21,7 @@ BINARY = ("image/png", "image/jpeg", "image/gif", "application/pdf")
 # What is dropped last when a result is too large.
 FIRST = ("image/png", "application/vnd.glovebox.chart+json", "application/vnd.glovebox.table+json", "image/jpeg", "text/latex")
 CHART = "application/vnd.glovebox.chart+json"
+TABLE = "application/vnd.glovebox.table+json"
 
 
 def say(problem):
@@ -70,11 +71,12 @@ def bundle(value, most):
     data = {}
     if not isinstance(value, type) and not answers_everything(value):
         data.update(special(value, most))
+        is_whole = bool(data) and TABLE not in data
         if not data:
             given = asked(value, "_repr_mimebundle_")
             if isinstance(given, dict):
                 data.update(given)
-        if CHART not in data and not any(key.startswith("application/vnd.") and "glovebox" not in key for key in data):
+        if not is_whole:
             for kind, method in METHODS.items():
                 if kind not in data:
                     data[kind] = asked(value, method)
