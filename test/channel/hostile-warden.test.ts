@@ -29,6 +29,8 @@ const breaches: Record<string, (peer: ScriptedWarden) => void> = {
     peer.send('output', { run: 1, stream: 2 })
     peer.send('output', { run: 1, stream: 2 })
   },
+  'output aside of a run that has no aside': (peer) => peer.output(1, Buffer.from('x'), 3),
+  'the end of an aside that there is not': (peer) => peer.send('output', { run: 1, stream: 3 }),
   'EXITED before any stream ended': (peer) => peer.exited(1),
   'EXITED before the second stream ended': (peer) => {
     peer.send('output', { run: 1, stream: 1 })

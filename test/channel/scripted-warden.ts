@@ -71,7 +71,7 @@ export class ScriptedWarden {
   }
 
   /** In frames of at most 64 KiB. */
-  output(run: number, bytes: Uint8Array, stream: 1 | 2 = 1): void {
+  output(run: number, bytes: Uint8Array, stream: 1 | 2 | 3 = 1): void {
     for (let at = 0; at < bytes.length; at += 65_536) this.send('output', { run, stream }, bytes.subarray(at, at + 65_536))
   }
 

@@ -18,6 +18,7 @@ const anyKind: fc.Arbitrary<Partial<StartPayload>> = fc.oneof(
   fc.record({ stdin: fc.constant(true), terminal: fc.record({ cols: side, rows: side }) }),
   fc.record({ stdin: fc.constant(true), worker: fc.constant('files' as const), argv: fc.tuple(text) }),
   fc.record({ stdin: fc.constant(true), worker: fc.constant('files' as const), argv: fc.tuple(text), layers: fc.constant(true) }),
+  fc.record({ stdin: fc.constant(true), aside: fc.constant(true) }),
 )
 
 const anyProgram = fc.record({
@@ -101,6 +102,9 @@ describe('the payload of START', () => {
     ['a worker at a terminal', { worker: 'files', terminal: { cols: 80, rows: 24 } }, /worker/],
     ['a worker with arguments', { worker: 'files', argv: ['files', '-x'] }, /argv/],
     ['layers without a worker', { layers: true }, /layers/],
+    ['an aside without input', { aside: true, stdin: false }, /stdin/],
+    ['an aside at a terminal', { aside: true, terminal: { cols: 80, rows: 24 } }, /aside/],
+    ['an aside of a worker', { aside: true, worker: 'files' }, /aside/],
     ['a negative rlimit', { rlimits: [{ resource: 1, soft: -1n, hard: 0n }] }, /rlimits/],
   ])('is refused before it is sent: %s', (_, part, message) => {
     expect(() => encodeStart({ ...request, ...part })).toThrow(expect.objectContaining({ code: 'invalid', message: expect.stringMatching(message) as unknown }))

@@ -2,6 +2,7 @@
 import { SandboxError } from '../../src/contract/errors.js'
 import {
   allFlags,
+  asideFlag,
   gateFlag,
   isGroup,
   isSide,
@@ -102,11 +103,13 @@ function readTold(cursor: Cursor): ToldRequest {
   return { cwd, argv, env: Object.fromEntries(variables) }
 }
 
-function decodeKind(flags: number, cursor: Cursor): Pick<StartPayload, 'terminal' | 'worker' | 'layers' | 'later'> {
+function decodeKind(flags: number, cursor: Cursor): Pick<StartPayload, 'terminal' | 'worker' | 'layers' | 'later' | 'aside'> {
   const has = (flag: number): boolean => (flags & flag) !== 0
   const [hasTerminal, isWorker, hasLayers, isLater] = [has(terminalFlag), has(workerFlag), has(layersFlag), has(laterFlag)]
   if (((hasTerminal || isWorker) && !has(stdinFlag)) || (hasTerminal && isWorker) || (hasLayers && !isWorker)) throw malformed()
   if (isLater && (!has(gateFlag) || hasTerminal || isWorker)) throw malformed()
+  const hasAside = has(asideFlag)
+  if (hasAside && (!has(stdinFlag) || hasTerminal || isWorker || isLater)) throw malformed()
   const rows = hasTerminal ? cursor.u16() : 1
   const cols = hasTerminal ? cursor.u16() : 1
   if (!isSide(rows) || !isSide(cols)) throw malformed()
@@ -115,6 +118,7 @@ function decodeKind(flags: number, cursor: Cursor): Pick<StartPayload, 'terminal
     ...(isWorker && { worker: 'files' }),
     ...(hasLayers && { layers: true }),
     ...(isLater && { later: true }),
+    ...(hasAside && { aside: true }),
   }
 }
 
