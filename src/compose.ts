@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { arch, availableParallelism, release } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import type { Driver, Probe } from './contract/driver.js'
+import type { Driver, Probe, TemplateRoot } from './contract/driver.js'
 import { reworded, SandboxError } from './contract/errors.js'
 import type { Platform } from './contract/platform.js'
 import { type PlatformSettings, platformSettingsSchema } from './contract/platform-settings.js'
@@ -18,11 +18,14 @@ import { resolveMounts } from './sys/mount-source.js'
 import { cachePlace } from './sys/places.js'
 import { readPolicyText } from './sys/policy-text.js'
 import { loadReceiptKey, type ReceiptKey } from './sys/receipt-key.js'
+import { runtimeFiles } from './sys/runtime-files.js'
 import { createSeccompCompiler, type SeccompCompiler } from './sys/seccomp.js'
 import { readSeccompSource } from './sys/seccomp-source.js'
 import { createCommandResolver } from './templates/commands.js'
-import { createHostTemplates } from './templates/host.js'
 import { createSnapshotStore } from './templates/snapshots.js'
+import { TemplateStore } from './templates/store.js'
+import { createTemplates } from './templates/templates.js'
+import { type TemplateBuilder, createTemplateBuilder } from './templates/builder.js'
 
 /** A platform on this machine. Nothing is touched before it is used; whoever creates it disposes of it. */
 export function createPlatform(settings: PlatformSettings = {}): Platform {
@@ -37,22 +40,32 @@ export function createUninspectedPlatform(settings: PlatformSettings = {}): Plat
 /** Everything an engine is put together from. */
 export function engineOptions(settings: PlatformSettings): EngineOptions {
   parseObject(platformSettingsSchema, settings, { what: 'settings', objects: ['bounds'] })
-  const { drivers, cacheDir, snapshotDir, policy, bounds } = settings
+  const { drivers, cacheDir, snapshotDir, templateDir, policy, bounds } = settings
   const templates = cacheDir === undefined ? {} : { cache: join(cacheDir, 'templates') }
   const operator = operatorPolicy(policy)
   return {
     drivers: drivers ?? builtInDrivers(),
-    templates: createHostTemplates(templates),
+    templates: createTemplates({ ...templates, store: new TemplateStore(templateDir) }),
     commands: createCommandResolver(templates),
     mounts: resolveMounts,
     filter: filterSource(cacheDir),
     signer: receiptSigner(),
     machine: thisMachine,
     listen: listenOnLoopback,
+    runtimes: runtimeFiles,
     snapshots: snapshotDir === undefined ? createSnapshotStore() : createSnapshotStore(() => snapshotDir),
     ...(operator && { policy: operator }),
     ...(bounds && { bounds }),
   }
+}
+
+/** Builds templates and keeps them. What is to be tried of a draft is tried in cells that no policy of the operator's is meant for. */
+export function templateBuilder(settings: Pick<PlatformSettings, 'templateDir' | 'cacheDir' | 'drivers'> = {}): TemplateBuilder {
+  const workshop = (root: TemplateRoot): Platform => {
+    const { policy: _policy, ...options } = engineOptions(settings)
+    return new Engine({ ...options, templates: { resolve: () => Promise.resolve(root) } })
+  }
+  return createTemplateBuilder(new TemplateStore(settings.templateDir), workshop)
 }
 
 /** Whoever sets the environment is the operator, also of a program that makes its platform itself: both policies hold. */

@@ -10,7 +10,7 @@ export type Language = (typeof languages)[number]
 /** `javascript` and `typescript` are spoken by the same contexts. */
 export const languageSchema = z.enum(languages)
 
-const mostSourceBytes = 16 * 2 ** 20
+export const mostSourceBytes = 16 * 2 ** 20
 
 export const sourceSchema = z.string().refine((source) => Buffer.byteLength(source) <= mostSourceBytes, `must have at most ${mostSourceBytes} bytes`)
 
@@ -63,6 +63,8 @@ export interface ContextInfo {
   readonly createdAt: string
   /** How often its interpreter was started anew, by `restart` or because it had ended. */
   readonly restarts: number
+  /** Bytes that its code printed while no execution ran: they belong to none, and are dropped. */
+  readonly droppedBytes: number
   /** How its interpreter ended, where it has: the next execution starts it anew, without its memory. */
   readonly ended?: Outcome
 }

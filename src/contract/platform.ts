@@ -1,4 +1,5 @@
 import type { PlatformChanges } from './changes.js'
+import type { PlatformCode } from './code.js'
 import type { Probe } from './driver.js'
 import type { PlatformLife } from './lifetimes.js'
 import type { PlatformFiles } from './files.js'
@@ -81,6 +82,7 @@ export interface SandboxUsage {
 /** What every door talks to. The engine is one; a client over HTTP will be another. */
 export interface Platform extends AsyncDisposable {
   readonly changes: PlatformChanges
+  readonly code: PlatformCode
   readonly files: PlatformFiles
   readonly snapshots: PlatformSnapshots
   readonly life: PlatformLife

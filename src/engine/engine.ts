@@ -14,6 +14,8 @@ import { type PlannedSandbox, planSandbox } from '../policy/apply.js'
 import { matchesFilter, parseFilter, parseId } from '../policy/spec.js'
 import type { AsideProcess } from './aside-process.js'
 import { ChangesFacet } from './changes-facet.js'
+import { CodeFacet } from './code-facet.js'
+import type { RuntimeSource } from './code-runtimes.js'
 import { closedMeanwhile, Creation } from './creation.js'
 import { FilesFacet } from './files-facet.js'
 import { Filters, type FilterSource } from './filters.js'
@@ -34,6 +36,8 @@ export interface EngineOptions extends Makers {
   readonly listen: SandboxMaking['listen']
   /** Where snapshots are kept. */
   readonly snapshots: SnapshotStore
+  /** The kernels of the code interpreter; asked for at the first use. */
+  readonly runtimes: () => RuntimeSource
   /** The operator's, which holds whatever a spec brings. */
   readonly policy?: Policy
   readonly bounds?: Partial<PlatformBounds>
@@ -50,6 +54,7 @@ export class Engine implements Platform {
   readonly processes = new ProcessesFacet((id) => this.#find(id))
   readonly life = new LifeFacet((id) => this.#find(id))
   readonly snapshots: SnapshotsFacet
+  readonly code: CodeFacet
   readonly files = new FilesFacet(async (id) => (await this.#find(id)).files)
   readonly changes = new ChangesFacet(async (id) => {
     const { files, layered } = await this.#find(id)
@@ -77,6 +82,7 @@ export class Engine implements Platform {
       create: (planned, origin, signal) => this.#create(planned, origin, signal),
       close: (id) => this.close(id),
     })
+    this.code = new CodeFacet((id) => this.#find(id), options.runtimes)
     this.#tools = { makers: options, filters: new Filters(options.filter), probes: this.#probes }
   }
 

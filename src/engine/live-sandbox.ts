@@ -8,6 +8,7 @@ import type { RunRequest } from '../contract/run.js'
 import { checkLimits, type PlannedSandbox } from '../policy/apply.js'
 import { lackingLimits } from '../policy/choose.js'
 import { changeLimits } from '../policy/spec.js'
+import type { RunPlan } from '../policy/run.js'
 import type { ReceiptFacts } from '../receipt/index.js'
 import type { AsideProcess } from './aside-process.js'
 import { CellHold } from './cell-hold.js'
@@ -125,6 +126,11 @@ export class LiveSandbox {
 
   async start(request: unknown, signal: AbortSignal | undefined): Promise<PlatformProcess> {
     return this.#door.start(request, signal)
+  }
+
+  /** What a run would be held to, checked as one that is started. */
+  plan(request: RunRequest): RunPlan {
+    return this.#door.plan(request)
   }
 
   /** For the engine itself: a kept program with a third stream. */

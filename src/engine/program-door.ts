@@ -42,6 +42,14 @@ export class ProgramDoor {
     return Promise.allSettled(this.#starting)
   }
 
+  /** A run as it would be held, checked; nothing is started. */
+  plan(request: unknown): RunPlan {
+    const { info, policy } = this.#order
+    const plan = planRun(request, info().spec, this.#asked())
+    checkRun(plan, policy)
+    return plan
+  }
+
   start(request: unknown, signal: AbortSignal | undefined): Promise<PlatformProcess> {
     const { processes, info } = this.#order
     return this.#pass(planRun(request, info().spec, this.#asked()), signal, (plan, launch) => processes.start(plan, launch))

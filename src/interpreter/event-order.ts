@@ -1,0 +1,196 @@
+/**
+ * Puts what a kernel prints and what it replies back into one order.
+ *
+ * Output comes by two streams, replies by a third way. The kernel prints marks on both streams, counted from 0. A mark is a gate: what stands behind it on either stream is passed on
+ * when both streams have reached it and, where a frame follows it, that frame was passed on. So a result stands between what was printed before it and what was printed after.
+ * A gate that does not open in a time is opened, and what waits behind gates is bounded: then the order is lost, and nothing else.
+ */
+import type { OutputEvent } from '../contract/run.js'
+import type { EventQueue } from './event-queue.js'
+import { KernelFault } from './frames.js'
+import { MarkScanner, type Stretch } from './marks.js'
+
+type StreamName = OutputEvent['type']
+const streamNames: readonly StreamName[] = ['stdout', 'stderr']
+
+/** Time as the context has it: it stands still while its sandbox does. */
+export interface Timers {
+  now(): number
+  after(ms: number, act: () => void): { cancel(): void }
+}
+
+/** How long a gate may stay shut with something waiting at it. */
+const gateMs = 1000
+/** Of output that waits, and of gates that it waits at. */
+const mostHeldBytes = 2 ** 20
+const mostGates = 10_000
+
+interface Pending {
+  readonly mark: number
+  readonly pass: () => void
+  readonly resolve: () => void
+}
+
+interface Held extends Stretch {
+  readonly type: StreamName
+}
+
+interface Current {
+  readonly queue: EventQueue
+  readonly scanners: Readonly<Record<StreamName, MarkScanner>>
+  /** Marks that a frame follows, and whose gate is shut. */
+  readonly framed: Set<number>
+  /** The latest gate that is open, as all before it are. */
+  opened: number
+  /** The latest mark that a frame named. */
+  named: number
+  /** Output behind a gate that is shut, in the order of arrival. */
+  readonly held: Held[]
+  heldBytes: number
+}
+
+export class EventOrder {
+  readonly #timers: Timers
+  #current: Current | undefined
+  #pending: Pending | undefined
+  #patience: { cancel(): void } | undefined
+  #areStreamsOver = false
+  #lateBytes = 0
+
+  constructor(timers: Timers) {
+    this.#timers = timers
+  }
+
+  /** What was printed while no execution ran, and belongs to none. */
+  get lateBytes(): number {
+    return this.#lateBytes
+  }
+
+  /** From its mark 0 on, what is printed is the output of this execution. */
+  begin(token: string, queue: EventQueue): void {
+    const framed = new Set<number>()
+    const scanner = (): MarkScanner => new MarkScanner(token, (mark) => framed.add(mark))
+    this.#current = { queue, scanners: { stdout: scanner(), stderr: scanner() }, framed, opened: 0, named: 0, held: [], heldBytes: 0 }
+  }
+
+  /** What is behind this mark, which is the execution's last, is nobody's; without one, the execution broke off and all that there is belongs to it. */
+  finish(mark = Number.POSITIVE_INFINITY): void {
+    const current = this.#current
+    if (!current) return
+    for (const type of streamNames) this.#handOn(current, type, current.scanners[type].flush())
+    this.#release(current, mark - 1)
+    this.#lateBytes += current.heldBytes
+    this.#current = undefined
+    this.#stopWaiting()
+    this.#pending?.resolve()
+    this.#pending = undefined
+  }
+
+  output({ type, bytes }: OutputEvent): void {
+    const current = this.#current
+    if (!current) {
+      this.#lateBytes += bytes.length
+      return
+    }
+    this.#handOn(current, type, current.scanners[type].push(bytes))
+    this.#openGates(current)
+    if (current.heldBytes > mostHeldBytes || current.scanners[type].reached - current.opened > mostGates) this.#forceGates(current, current.scanners[type].reached)
+  }
+
+  /** Nothing more will be printed: no mark is waited for. */
+  endStreams(): void {
+    this.#areStreamsOver = true
+    if (this.#current && this.#pending) this.#forceGates(this.#current, this.#pending.mark)
+  }
+
+  /** Passes a frame on when its turn has come; resolves then. Throws KernelFault for a frame with an earlier mark than the one before. */
+  frame(mark: number, pass: () => void): Promise<void> {
+    const current = this.#current
+    if (!current || mark <= current.named) throw new KernelFault(`it sent a frame with mark ${mark} out of turn`)
+    current.named = mark
+    return new Promise((resolve) => {
+      this.#pending = { mark, pass, resolve }
+      if (this.#areStreamsOver) this.#forceGates(current, mark)
+      else this.#openGates(current)
+    })
+  }
+
+  #handOn(current: Current, type: StreamName, stretches: readonly Stretch[]): void {
+    for (const stretch of stretches) {
+      if (stretch.after < 0) this.#lateBytes += stretch.bytes.length
+      else if (stretch.after <= current.opened) emit(current.queue, type, stretch.bytes)
+      else {
+        current.held.push({ type, ...stretch })
+        current.heldBytes += stretch.bytes.length
+      }
+    }
+  }
+
+  #openGates(current: Current): void {
+    const before = current.opened
+    while (this.#current === current && this.#openNext(current));
+    if (this.#current !== current) return
+    if (current.opened > before) this.#stopWaiting()
+    if (this.#pending !== undefined || current.held.length > 0) this.#wait(current)
+  }
+
+  /** False when nothing can be passed on now. */
+  #openNext(current: Current): boolean {
+    const next = current.opened + 1
+    const isPendingHere = this.#pending !== undefined && this.#pending.mark <= next
+    if (this.#pending && this.#pending.mark <= current.opened) return this.#pass(this.#pending)
+    if (!streamNames.every((type) => current.scanners[type].reached >= next)) return false
+    if (current.framed.has(next) && !isPendingHere) return false
+    if (this.#pending && isPendingHere) this.#pass(this.#pending)
+    if (this.#current !== current) return false
+    current.framed.delete(next)
+    current.opened = next
+    this.#release(current, next)
+    return true
+  }
+
+  #pass(pending: Pending): boolean {
+    this.#pending = undefined
+    pending.pass()
+    pending.resolve()
+    return true
+  }
+
+  /** What is behind this mark or an earlier one. */
+  #release(current: Current, mark: number): void {
+    const ready = current.held.filter(({ after }) => after <= mark)
+    if (ready.length === 0) return
+    const rest = current.held.filter(({ after }) => after > mark)
+    current.held.splice(0, current.held.length, ...rest)
+    for (const { type, bytes } of ready) {
+      current.heldBytes -= bytes.length
+      emit(current.queue, type, bytes)
+    }
+  }
+
+  /** A reader that holds everything back holds the marks back too: that is no reason to do without them. */
+  #wait(current: Current): void {
+    this.#patience ??= this.#timers.after(gateMs, () => {
+      this.#patience = undefined
+      if (this.#current !== current) return
+      if (current.queue.hasRoom) this.#forceGates(current, current.opened + 1)
+      else this.#wait(current)
+    })
+  }
+
+  #stopWaiting(): void {
+    this.#patience?.cancel()
+    this.#patience = undefined
+  }
+
+  /** Opens them up to this one, whatever is missing there. */
+  #forceGates(current: Current, mark: number): void {
+    for (const type of streamNames) this.#handOn(current, type, current.scanners[type].giveUp(mark))
+    for (const framed of current.framed) if (framed <= mark) current.framed.delete(framed)
+    this.#openGates(current)
+  }
+}
+
+function emit(queue: EventQueue, type: StreamName, bytes: Uint8Array): void {
+  queue.push({ type, bytes }, bytes.length)
+}

@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+import { languageSchema } from '../contract/code.js'
+import { SandboxError } from '../contract/errors.js'
+
+const kernelSchema = z.strictObject({
+  interpreters: z.array(z.string()).min(1),
+  argv: z.array(z.string()),
+  env: z.record(z.string(), z.string()),
+  load: z.string(),
+})
+
+const indexSchema = z.strictObject({
+  kernels: z.record(z.string(), kernelSchema),
+  languages: z.partialRecord(languageSchema, z.strictObject({ kernel: z.string(), options: z.array(z.string()).default([]), load: z.string().optional() })),
+})
+
+/** The kernels that come with the package, as their index describes them. */
+export type RuntimeIndex = z.output<typeof indexSchema>
+
+export interface RuntimeFiles {
+  readonly index: RuntimeIndex
+  /** Read when it is first wanted. */
+  read(file: string): Promise<Uint8Array>
+}
+
+/** In a checkout the source runs beside what was built from it, as with the native programs. */
+const folders = ['../runtimes/', '../../dist/runtimes/']
+
+export function runtimeFiles(): RuntimeFiles {
+  const found = folders.map((folder) => new URL(folder, import.meta.url)).find((folder) => textIn(folder) !== undefined)
+  if (found === undefined) throw new SandboxError('internal', 'the kernels of the code interpreter are not where they should be', { hint: 'node scripts/build.mjs' })
+  return { index: indexSchema.parse(JSON.parse(textIn(found) ?? '')), read: (file) => readFile(fileURLToPath(new URL(file, found))) }
+}
+
+function textIn(folder: URL): string | undefined {
+  try {
+    return readFileSync(new URL('index.json', folder), 'utf8')
+  } catch {
+    return undefined
+  }
+}
