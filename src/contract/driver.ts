@@ -45,6 +45,10 @@ export interface Probe {
 /** A root filesystem as a template describes it; a driver binds it read-only. */
 export interface TemplateRoot {
   readonly name: string
+  /** Of a built template: what it holds, by content. Not given: it is made of what the machine has. */
+  readonly id?: string
+  /** To be called before a cell uses it, and disposed of when the cell is gone: nobody removes it meanwhile. Throws SandboxError('conflict') when it is gone. */
+  readonly hold?: (cellId: string) => Disposable
   readonly binds: readonly { readonly source: string; readonly target: string }[]
   readonly symlinks: readonly { readonly path: string; readonly target: string }[]
   readonly shell: string

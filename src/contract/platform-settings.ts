@@ -22,6 +22,8 @@ export interface PlatformSettings {
   readonly cacheDir?: string
   /** Where snapshots are kept, instead of the usual place: a folder that only its owner can write to. */
   readonly snapshotDir?: string
+  /** Where built templates are kept, instead of the usual place: a folder that only its owner can write to. */
+  readonly templateDir?: string
   /** What no sandbox of this platform may exceed, and what it gets where it says nothing. */
   readonly policy?: PresetName | PolicyInput
   readonly bounds?: Partial<PlatformBounds>
@@ -42,6 +44,7 @@ export const platformSettingsSchema = z.strictObject({
   drivers: z.array(z.custom<Driver>(isDriver, 'expected a driver')).optional(),
   cacheDir: z.string().min(1).optional(),
   snapshotDir: z.string().min(1).optional(),
+  templateDir: z.string().min(1).optional(),
   policy: z.unknown().optional(),
   bounds: z
     .strictObject({ maxSandboxes: countSchema, maxRuns: countSchema.max(1024), answerMs: countSchema, maxRingBytes: countSchema, maxPausedMs: countSchema })

@@ -8,7 +8,7 @@ import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
  * One at a time may change a folder. The lock is a folder that holds one file, named by its owner, and is renamed into place, which fails on one that is not
  * empty. What a dead owner left is taken away by its exact name, so that nobody takes away the lock of whoever came after.
  */
-export function lockFolder(place: string, folder: string): Disposable {
+export function lockFolder(place: string, folder: string, busy = beingApplied): Disposable {
   const locks = join(place, 'locks')
   const lock = join(locks, createHash('sha256').update(folder).digest('hex').slice(0, 32))
   const name = ownerName(currentOwner())
@@ -22,7 +22,7 @@ export function lockFolder(place: string, folder: string): Disposable {
   } catch (error) {
     rmSync(prepared, { recursive: true })
     if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
-    throw new SandboxError('busy', `${folder} is being changed by another apply`, { hint: 'glovebox changes' })
+    throw busy(folder)
   }
   return {
     [Symbol.dispose]: () => {
@@ -30,6 +30,10 @@ export function lockFolder(place: string, folder: string): Disposable {
       quietly(() => rmdirSync(lock))
     },
   }
+}
+
+function beingApplied(folder: string): SandboxError {
+  return new SandboxError('busy', `${folder} is being changed by another apply`, { hint: 'glovebox changes' })
 }
 
 function isDead(name: string): boolean {

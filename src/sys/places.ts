@@ -15,6 +15,7 @@ export interface PlaceFacts {
 const elsewhere = 'export GLOVEBOX_CACHE_DIR="$(mktemp -d)" GLOVEBOX_STATE_DIR="$(mktemp -d)"'
 const changesElsewhere = 'export GLOVEBOX_CHANGES_DIR="$(mktemp -d)"'
 const keysElsewhere = 'export GLOVEBOX_KEY_DIR="$(mktemp -d)"'
+const templatesElsewhere = 'export GLOVEBOX_TEMPLATE_DIR="$(mktemp -d)"'
 const snapshotsElsewhere = 'export GLOVEBOX_SNAPSHOT_DIR="$(mktemp -d)"'
 
 /** Where a running engine keeps its records: gone after a reboot where the system offers that. Created 0700. */
@@ -35,6 +36,11 @@ export function keyPlace(facts: PlaceFacts = processFacts()): string {
 /** Where snapshots are kept: still there after a reboot, and until somebody removes them. Created 0700. */
 export function snapshotPlace(facts: PlaceFacts = processFacts()): string {
   return ownFolder(snapshotFolder(facts), facts, snapshotsElsewhere)
+}
+
+/** Where built templates are kept: still there after a reboot, and until somebody removes them. Created 0700. */
+export function templatePlace(facts: PlaceFacts = processFacts()): string {
+  return ownFolder(templateFolder(facts), facts, templatesElsewhere)
 }
 
 /** Where changes wait to be applied: still there after a reboot. Created 0700. */
@@ -70,6 +76,12 @@ export function snapshotFolder(facts: PlaceFacts): string {
   return join(facts.env.XDG_DATA_HOME || join(facts.home, '.local', 'share'), 'glovebox', 'snapshots')
 }
 
+export function templateFolder(facts: PlaceFacts = processFacts()): string {
+  if (facts.env.GLOVEBOX_TEMPLATE_DIR) return facts.env.GLOVEBOX_TEMPLATE_DIR
+  if (facts.uid === 0) return '/var/lib/glovebox/templates'
+  return join(facts.env.XDG_DATA_HOME || join(facts.home, '.local', 'share'), 'glovebox', 'templates')
+}
+
 function changesFolder(facts: PlaceFacts): string {
   if (facts.env.GLOVEBOX_CHANGES_DIR) return facts.env.GLOVEBOX_CHANGES_DIR
   if (facts.uid === 0) return '/var/lib/glovebox/changes'
@@ -84,6 +96,7 @@ export function ownPlaces(facts: PlaceFacts = processFacts()): string[] {
     keyFolder(facts),
     changesFolder(facts),
     snapshotFolder(facts),
+    templateFolder(facts),
     '/run/glovebox',
     '/var/lib/glovebox-run',
     '/var/cache/glovebox',

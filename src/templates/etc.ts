@@ -52,7 +52,7 @@ const takenOver = [
 const kept = ['/usr', '/bin', '/sbin', '/lib', '/lib64', '/lib32', '/libx32', '/proc']
 
 /** Ours, whatever the host says: nothing in the cell should learn who lives on this machine. */
-function written(shell: string): Readonly<Record<string, string>> {
+export function writtenEtc(shell: string): Readonly<Record<string, string>> {
   return {
     passwd: [
       'root:x:0:0:root:/root:/bin/sh',
@@ -97,7 +97,7 @@ async function buildTree(draft: string, items: readonly string[], options: EtcOp
   const tree = join(draft, treeName)
   await mkdir(tree, { recursive: true, mode: 0o755 })
   for (const item of items) await copyPublic({ from: join(options.source, item), to: join(tree, item), kept })
-  for (const [name, text] of Object.entries(written(options.shell))) await writeFile(join(tree, name), text, { mode: 0o644 })
+  for (const [name, text] of Object.entries(writtenEtc(options.shell))) await writeFile(join(tree, name), text, { mode: 0o644 })
   await chmod(draft, 0o755)
   await chmod(tree, 0o755)
   await writeFile(join(draft, recordName), await recordTree(tree), { mode: 0o644 })
@@ -145,7 +145,7 @@ async function javaFolders(source: string): Promise<string[]> {
 
 /** Names a tree by all that goes into it: our own words, and when and as what each source was last changed. */
 async function fingerprint(items: readonly string[], options: EtcOptions): Promise<string> {
-  const hash = createHash('sha256').update(JSON.stringify([edition, options.source, written(options.shell)]))
+  const hash = createHash('sha256').update(JSON.stringify([edition, options.source, writtenEtc(options.shell)]))
   for (const item of items) {
     for (const path of await withFolders(join(options.source, item))) {
       const status = await stat(path).catch(() => undefined)

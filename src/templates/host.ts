@@ -31,6 +31,9 @@ const recipes: Readonly<Record<string, Recipe>> = {
   node: { needs: ['/usr/bin/node', '/usr/local/bin/node'], systemPackage: 'nodejs' },
 }
 
+/** What needs no building. */
+export const hostTemplateNames: readonly string[] = Object.keys(recipes)
+
 const rootNames = ['bin', 'sbin', 'lib', 'lib64', 'lib32', 'libx32']
 
 /** Templates made of what this machine has: its /usr read-only and an /etc of our own. */

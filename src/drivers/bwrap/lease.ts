@@ -38,13 +38,17 @@ export async function createLessor({ hasRanges, cgroups }: LessorOptions): Promi
   await groups?.sweep()
   return {
     async lease(spec) {
-      const ids = leaseIds(spec.id)
+      const held = spec.root.hold?.(spec.id)
+      let ids: IdLease | undefined
       try {
+        ids = leaseIds(spec.id)
         const writer = ids.ids.kind === 'range' ? ids.ids.base + wardenId : undefined
         const cgroup = await groups?.create({ id: spec.id, writer, ...cgroupLimits(spec, spec.limits) })
-        return { ids: ids.ids, cgroup, holds, remains: ids.remains, release: () => release(ids, cgroup) }
+        const parts = { ids, cgroup, held }
+        return { ids: ids.ids, cgroup, holds, remains: ids.remains, release: () => release(parts) }
       } catch (error) {
-        ids.release()
+        ids?.release()
+        held?.[Symbol.dispose]()
         throw error
       }
     },
@@ -55,11 +59,18 @@ function limitsHeldBy({ enforces }: Cgroups): CgroupLimit[] {
   return (Object.keys(enforces) as CgroupLimit[]).filter((name) => enforces[name].enforced)
 }
 
-async function release(ids: IdLease, cgroup: CellCgroup | undefined): Promise<void> {
+interface LeaseParts {
+  readonly ids: IdLease
+  readonly cgroup: CellCgroup | undefined
+  readonly held: Disposable | undefined
+}
+
+async function release({ ids, cgroup, held }: LeaseParts): Promise<void> {
   try {
     await cgroup?.remove()
   } finally {
     ids.release()
+    held?.[Symbol.dispose]()
   }
 }
 

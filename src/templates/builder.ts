@@ -1,0 +1,42 @@
+import { SandboxError } from '../contract/errors.js'
+import type { BuildOptions, BuildResult, Recipe, TemplateDifference, TemplateListing } from '../contract/templates.js'
+import { buildTemplate } from './build.js'
+import type { WalkOptions } from './manifest.js'
+import { recipes } from './recipes/index.js'
+import { notThere, type TemplateStore } from './store.js'
+import type { Workshop } from './workshop.js'
+
+/** All that can be done with templates on this machine. */
+export interface TemplateBuilder {
+  readonly recipes: readonly Recipe[]
+  /** Throws SandboxError: 'invalid' for a recipe that there is not, 'unsupported', 'unavailable' or 'full' for a machine that cannot build it. */
+  build(recipe: string | Recipe, options?: BuildOptions): Promise<BuildResult>
+  list(): Promise<readonly TemplateListing[]>
+  /** Throws SandboxError('not-found'). */
+  inspect(name: string): TemplateListing
+  /** Reads all of it; nothing when it is what was built. */
+  verify(name: string, options?: WalkOptions): Promise<readonly TemplateDifference[]>
+  /** False when there was none. Throws SandboxError('conflict') while a sandbox uses it. */
+  remove(name: string): Promise<boolean>
+}
+
+export function createTemplateBuilder(store: TemplateStore, workshop: Workshop): TemplateBuilder {
+  return {
+    recipes: [...recipes.values()],
+    build: async (recipe, options) => buildTemplate(typeof recipe === 'string' ? recipeOf(recipe) : recipe, { store, workshop }, options),
+    list: () => store.list(),
+    inspect: (name) => {
+      const listing = store.listing(name)
+      if (listing === undefined) throw notThere(name)
+      return listing
+    },
+    verify: (name, options) => store.verify(name, options),
+    remove: (name) => store.remove(name),
+  }
+}
+
+function recipeOf(name: string): Recipe {
+  const recipe = recipes.get(name)
+  if (recipe) return recipe
+  throw new SandboxError('invalid', `there is no recipe '${name}'; there are ${[...recipes.keys()].join(', ')}`, { hint: 'glovebox template build data' })
+}
