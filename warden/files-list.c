@@ -5,10 +5,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "files-hash.h"
 #include "files-operations.h"
 #include "files-paths.h"
 #include "files-walk.h"
-#include "sha256.h"
 
 enum { FILES_OPAQUE = 1 };
 
@@ -20,25 +20,6 @@ struct listing {
   bool incomplete; /* something could not be looked into */
   char deep[FILES_ERROR_OBJECT_MOST + 1]; /* how the first path begins that is too long to be told; empty without one */
 };
-
-static bool hash_file(const struct walk_entry *entry, uint8_t digest[FILES_HASH_LENGTH])
-{
-  uint8_t buffer[65536];
-  struct sha256 hash;
-  struct stat stat;
-  int fd = openat(entry->folder, entry->name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
-  if (fd < 0) return false;
-  ssize_t got = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) ? 1 : -1;
-  sha256_begin(&hash);
-  while (got > 0) {
-    got = read(fd, buffer, sizeof buffer);
-    if (got > 0) sha256_add(&hash, buffer, (size_t)got);
-    else if (got < 0 && errno == EINTR) got = 1;
-  }
-  sha256_end(&hash, digest);
-  close(fd);
-  return got == 0;
-}
 
 /* A folder of a layer that shows nothing of the folder beneath it. */
 static bool is_opaque(const struct walk_entry *entry)
@@ -55,6 +36,7 @@ static void tell(struct listing *listing, const struct walk_entry *entry)
 {
   char target[FILES_PATH_MOST + 1];
   uint8_t digest[FILES_HASH_LENGTH];
+  struct stat hashed;
   struct told told = { .stat = &entry->stat, .name = entry->path, .name_length = entry->path_length };
   if (S_ISLNK(entry->stat.st_mode) && paths_target(entry->folder, entry->name, target)) told.target = target;
   struct stat marked = entry->stat;
@@ -64,7 +46,7 @@ static void tell(struct listing *listing, const struct walk_entry *entry)
     told.stat = &marked;
   }
   if (listing->request->flags & LIST_HASH && S_ISREG(entry->stat.st_mode)) {
-    if (hash_file(entry, digest)) told.hash = digest;
+    if (hash_file(entry->folder, entry->name, &hashed, digest)) told.hash = digest;
     else listing->incomplete = true;
   }
   reply_entry(listing->files, &told);

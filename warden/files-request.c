@@ -16,7 +16,7 @@ struct shape {
 };
 
 static const struct shape SHAPES[] = {
-  { FILES_STAT, "fp", STAT_FOLLOW },
+  { FILES_STAT, "fp", STAT_FOLLOW | STAT_HASH },
   { FILES_READ, "olp", 0 },
   { FILES_WRITE, "fmp", WRITE_APPEND | WRITE_ATOMIC | WRITE_EXCLUSIVE },
   { FILES_LIST, "fnp", LIST_HIDDEN | LIST_HASH | LIST_ONE_FILESYSTEM | IN_LAYERS },

@@ -35,6 +35,7 @@ enum files_type {
 
 enum files_flag {
   STAT_FOLLOW = 1,
+  STAT_HASH = 2,
   WRITE_APPEND = 1,
   WRITE_ATOMIC = 2,
   WRITE_EXCLUSIVE = 4,

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "files-hash.h"
 #include "files-operations.h"
 #include "files-paths.h"
 
@@ -10,6 +11,12 @@ enum { MODE_NOT_GIVEN_FOLDER = 0755 };
 
 void files_stat(struct files *files, const struct request *request)
 {
+  struct stat stat;
+  uint8_t digest[FILES_HASH_LENGTH];
+  if (request->flags & STAT_HASH && hash_file(AT_FDCWD, request->path, &stat, digest)) {
+    reply_entry(files, &(struct told){ .stat = &stat, .hash = digest });
+    return reply_done(files, 1);
+  }
   paths_tell(files, request->path, request->flags & STAT_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
 }
 

@@ -53,8 +53,9 @@ export class FileWorker {
     return this.#talk.kill()
   }
 
-  stat(path: Path, { follow = false }: { readonly follow?: boolean } = {}): Promise<WorkerEntry> {
-    return this.#entry('stat', [flags([follow, 1]), pathField(path)])
+  /** `hash`: of a file that can be read, and is no link. */
+  stat(path: Path, { follow = false, hash = false }: { readonly follow?: boolean; readonly hash?: boolean } = {}): Promise<WorkerEntry> {
+    return this.#entry('stat', [flags([follow, 1], [hash, 2]), pathField(path)])
   }
 
   mkdir(path: Path, { mode = notGiven }: { readonly mode?: number } = {}): Promise<WorkerEntry> {

@@ -76,8 +76,8 @@ export class Workspace implements ArtifactWatch {
     const { path, pathBytes } = placeOf(bytes)
     if (pathBytes) return undefined
     const order = this.#operation(bytes)
-    const [now] = await FileOperation.run(order, ({ client }) => all(client.list(bytes, { depth: 0, hash: true })))
-    if (!now?.hash || now.type !== 'file') return undefined
+    const now = await FileOperation.run(order, ({ client }) => client.stat(bytes, { hash: true }))
+    if (!now.hash) return undefined
     const mime = mimeByName(path) ?? mimeByContent(await firstBytes(order, bytes))
     return { path, change, size: now.size, mime, hash: Buffer.from(now.hash).toString('hex') }
   }
