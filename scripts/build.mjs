@@ -1,22 +1,16 @@
 #!/usr/bin/env node
-// Transpiles src to dist one to one and copies what is not TypeScript. Each file is replaced in one step and only when it differs, so that a CLI that is
+// Transpiles src to dist one to one, copies what is not TypeScript, and packs the kernels of runtimes/. Each file is replaced in one step and only when it differs, so that a CLI that is
 // just starting never reads half a file; what no longer has a source is removed.
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { buildPackages, makeRuntimes } from './runtimes.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const source = join(root, 'src')
 const target = join(root, 'dist')
 const executable = 'cli/main.js'
 const shebang = '#!/usr/bin/env node\n'
-
-/** The developer's esbuild, or the one the set-up installed for itself. */
-function loadEsbuild() {
-  const home = existsSync(join(root, 'node_modules/esbuild/package.json')) ? root : join(root, 'build/toolchain')
-  return /** @type {import('esbuild')} */ (createRequire(join(home, 'package.json'))('esbuild'))
-}
 
 /** @param {string} folder @returns {string[]} relative to it */
 function filesBelow(folder) {
@@ -39,7 +33,7 @@ function place(path, bytes) {
 
 /** @param {readonly string[]} sources @returns {Promise<Map<string, Uint8Array>>} */
 async function transpile(sources) {
-  const esbuild = loadEsbuild()
+  const esbuild = /** @type {import('esbuild')} */ (buildPackages('esbuild'))
   const { outputFiles } = await esbuild.build({
     entryPoints: sources.map((path) => join(source, path)),
     outbase: source,
@@ -69,6 +63,7 @@ const outputs = await transpile(typescript)
 for (const path of sources) if (!path.endsWith('.ts')) outputs.set(path, readFileSync(join(source, path)))
 const main = outputs.get(executable)
 if (main !== undefined) outputs.set(executable, withShebang(main))
+for (const [path, text] of await makeRuntimes()) outputs.set(join('runtimes', path), Buffer.from(text))
 for (const [path, bytes] of outputs) place(path, bytes)
 
 const declarations = new Set(typescript.map((path) => path.replace(/\.ts$/, '.d.ts')))
