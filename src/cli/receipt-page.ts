@@ -22,14 +22,17 @@ export function receiptPage(judgement: Judgement & { readonly valid: true }, col
 }
 
 function headLines(judgement: Judgement & { readonly valid: true }, colors: Colors): string[] {
-  const { sandbox, issuedAt, createdAt, state, glovebox, host, driver, template, from, specHash, inspected, policies } = judgement.receipt
+  const { sandbox, issuedAt, createdAt, state, glovebox, host, driver, template, templateId, from, specHash, inspected, policies } = judgement.receipt
   const age = durationInWords(Math.max(0, Date.parse(issuedAt) - Date.parse(createdAt)))
   const rows: [string, string | undefined][] = [
     ['name', sandbox.name],
     ['agent', sandbox.agent],
     ['issued', `${issuedAt}, ${age} after the sandbox was created${state === 'paused' ? '; it was paused' : ''}`],
     ['by', `glovebox ${glovebox}, on Linux ${host.kernel} ${host.arch}`],
-    ['boundary', `driver ${driver.name}, tier ${driver.tier}; template ${template}`],
+    [
+      'boundary',
+      `driver ${driver.name}, tier ${driver.tier}; template ${template}${templateId === undefined ? '' : ` (${templateId.slice(0, 'sha256:'.length + 12)}…)`}`,
+    ],
     ['begun with', from && `snapshot ${from.slice(0, 'sha256:'.length + 32)}…`],
     ['looked at', inspectedInWords(inspected)],
     ...policies.map(({ name, hash, onExceed }): [string, string] => ['policy', `${name} (${onExceed}), SHA-256 ${hash.slice(0, 32)}…`]),

@@ -22,6 +22,8 @@ export interface SandboxInfo {
   readonly id: string
   readonly state: SandboxState
   readonly spec: Spec
+  /** Of a built template, by its content; not given where the template is what the machine has. */
+  readonly templateId?: string
   readonly driver: string
   readonly tier: Tier
   readonly createdAt: string

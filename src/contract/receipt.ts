@@ -4,6 +4,7 @@ import type { Json } from './posture.js'
 import type { Outcome } from './run.js'
 import { snapshotIdSchema } from './snapshots.js'
 import { tiers, userNames } from './spec.js'
+import { templateIdSchema } from './templates.js'
 
 /** The record of what was enforced. Everything but `signature.value` is signed, in canonical form: keys sorted, no white space (RFC 8785). */
 
@@ -130,6 +131,8 @@ export const receiptSchema = z.strictObject({
   host: z.strictObject({ kernel: z.string(), arch: z.string() }),
   driver: z.strictObject({ name: z.string(), tier: z.enum(tiers), facts: z.record(z.string(), z.string()) }),
   template: z.string(),
+  /** Of a built template, by its content. Not given: the template is what the machine had. */
+  templateId: templateIdSchema.optional(),
   /** The id of the snapshot whose files it began with. */
   from: snapshotIdSchema.optional(),
   /** SHA-256 of the canonical form of the whole parsed spec. */

@@ -61,7 +61,8 @@ export interface SnapshotDraft {
 
 /** All methods reject with SandboxError: 'unavailable' when the disk is full or not ours, 'broken' naming an object that is damaged. */
 export interface SnapshotStore {
-  draft(template: string): Promise<SnapshotDraft>
+  /** `templateId`: of a built template, by its content. */
+  draft(template: string, templateId?: string): Promise<SnapshotDraft>
   /** By id or by name. */
   find(reference: string): Promise<StoredSnapshot | undefined>
   list(): Promise<readonly SnapshotInfo[]>

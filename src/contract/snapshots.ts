@@ -26,6 +26,8 @@ export interface SnapshotInfo {
   readonly id: string
   readonly name?: string
   readonly template: string
+  /** Of a built template: what it lies over, by content. */
+  readonly templateId?: string
   /** When this content was first kept. */
   readonly createdAt: string
   /** Of all its files together. */

@@ -21,8 +21,8 @@ import { FilesFacet } from './files-facet.js'
 import { Filters, type FilterSource } from './filters.js'
 import { LifeFacet } from './life-facet.js'
 import { LiveSandbox, type SandboxMaking } from './live-sandbox.js'
-import { makeCellInTime, type Makers, type Order, prepareCell, type Tools } from './making.js'
-import { type Remade, remakeCell } from './remaking.js'
+import { makeCellInTime, type Makers, prepareCell, type Tools } from './making.js'
+import { type Remade, type RemakeOrder, remakeCell } from './remaking.js'
 import { PortsFacet } from './ports-facet.js'
 import { Probes } from './probes.js'
 import { ProcessesFacet } from './processes-facet.js'
@@ -199,7 +199,7 @@ export class Engine implements Platform {
   async #make(creation: Creation): Promise<LiveSandbox> {
     const { planned, signal } = creation
     const id = this.#newId()
-    const preparation = await prepareCell({ id, planned, signal }, this.#tools)
+    const preparation = await prepareCell({ id, planned, signal, origin: creation.origin?.info }, this.#tools)
     signal.throwIfAborted()
     const made = await makeCellInTime(preparation, this.#tools, { signal, answerMs: this.#bounds.answerMs })
     const { spec, choice, cell } = preparation
@@ -210,6 +210,7 @@ export class Engine implements Platform {
         id,
         state: 'running',
         spec,
+        ...(cell.root.id !== undefined && { templateId: cell.root.id }),
         driver: made.probe.driver,
         tier: made.probe.tier,
         createdAt: new Date(now).toISOString(),
@@ -223,7 +224,7 @@ export class Engine implements Platform {
       bounds: this.#bounds,
       machine: this.#options.machine,
       listen: this.#options.listen,
-      remake: (planned, within) => this.#remake({ id, planned, signal: within }),
+      remake: (planned, within) => this.#remake({ id, planned, signal: within, templateId: cell.root.id }),
       keepAside: (layered, options) => this.snapshots.keepAside(layered, options),
       onGone: (why) => this.#forget(id, why),
     })
@@ -248,7 +249,7 @@ export class Engine implements Platform {
     }
   }
 
-  #remake(order: Order): Promise<Remade> {
+  #remake(order: RemakeOrder): Promise<Remade> {
     return remakeCell(order, this.#tools, this.#bounds.answerMs)
   }
 

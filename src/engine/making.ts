@@ -1,10 +1,12 @@
 /** From a planned spec to a cell that was looked at: what is wrong or cannot be had is refused before anything is opened. */
 import type { Cell, CellSpec, CommandRules, Driver, Probe, TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
+import type { SnapshotInfo } from '../contract/snapshots.js'
 import type { Mount, Spec } from '../contract/spec.js'
 import { allowedDrivers, checkMounts, type PlannedSandbox } from '../policy/apply.js'
 import { candidates, type Choice, chooseDriver } from '../policy/choose.js'
 import { fileRules } from '../policy/file-rules.js'
+import { templateIdRefusal } from '../policy/snapshot-options.js'
 import { storageRefusal } from '../policy/storage.js'
 import { capabilityNames } from './capability-names.js'
 import { tryCommands } from './command-trial.js'
@@ -30,6 +32,8 @@ export interface Order {
   readonly id: string
   readonly planned: PlannedSandbox
   readonly signal: AbortSignal
+  /** The snapshot that it begins with. */
+  readonly origin?: SnapshotInfo | undefined
 }
 
 export interface Tools {
@@ -52,7 +56,7 @@ export interface MadeCell {
   readonly inspector: Inspector | undefined
 }
 
-export async function prepareCell({ id, planned }: Order, { makers, filters, probes }: Tools): Promise<Preparation> {
+export async function prepareCell({ id, planned, origin }: Order, { makers, filters, probes }: Tools): Promise<Preparation> {
   const { spec, policy } = planned
   const drivers = candidates(spec, allowedDrivers(makers.drivers, policy))
   const choice = chooseDriver(spec, await probes.known(drivers))
@@ -66,6 +70,8 @@ export async function prepareCell({ id, planned }: Order, { makers, filters, pro
   ]).catch((error: unknown) => {
     throw storageRefusal(error)
   })
+  const moved = origin && templateIdRefusal('from', root.id, origin)
+  if (moved) throw moved
   checkMounts(mounts, policy)
   const commands = spec.commands && (await makers.commands(spec.commands, root))
   const cell = { id, root, limits: choice.limits, rootMode: spec.root, mounts, commands }

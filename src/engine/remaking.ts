@@ -5,6 +5,11 @@ import type { Spec } from '../contract/spec.js'
 import type { MadeHome } from './live-cell.js'
 import { makeCellInTime, type Order, prepareCell, type Tools } from './making.js'
 
+export interface RemakeOrder extends Order {
+  /** Of the root that the first cell had. */
+  readonly templateId: string | undefined
+}
+
 export interface Remade {
   readonly home: MadeHome
   readonly limits: Spec['limits']
@@ -12,10 +17,11 @@ export interface Remade {
 }
 
 /** `planned` names the driver. Throws what creating such a sandbox would; then nothing of the cell is left. */
-export async function remakeCell(order: Order, tools: Tools, answerMs: number): Promise<Remade> {
+export async function remakeCell(order: RemakeOrder, tools: Tools, answerMs: number): Promise<Remade> {
   const { planned, signal } = order
   const preparation = await prepareCell(order, tools)
   refuseMoved(planned.spec, preparation.spec)
+  refuseRebuilt(order, preparation.cell.root.id)
   signal.throwIfAborted()
   const made = await makeCellInTime(preparation, tools, { signal, answerMs })
   const { cell, choice, spec } = preparation
@@ -26,4 +32,10 @@ export async function remakeCell(order: Order, tools: Tools, answerMs: number): 
 function refuseMoved(before: Spec, now: Spec): void {
   const moved = before.mounts.find(({ source }, index) => now.mounts[index]?.source !== source)
   if (moved) throw new SandboxError('conflict', `mounts: ${moved.source} leads elsewhere now than when the sandbox was created`)
+}
+
+/** What was written over files that are others now would be something that never was. */
+function refuseRebuilt({ planned, templateId }: RemakeOrder, now: string | undefined): void {
+  if (now === templateId) return
+  throw new SandboxError('conflict', `template ${planned.spec.template} is not what it was when the sandbox was created; it was built again meanwhile`)
 }

@@ -6,7 +6,7 @@ import type { Change, ForkOptions, PlatformSnapshots, SinceOptions, SnapshotInfo
 import type { SpecInput } from '../contract/spec.js'
 import type { PlannedSandbox } from '../policy/apply.js'
 import { type Difference, diffEntries } from '../policy/diff.js'
-import { parseFork, parseReference, parseSnapshotName, referenceIn, templateRefusal, withTemplateOf } from '../policy/snapshot-options.js'
+import { parseFork, parseReference, parseSnapshotName, referenceIn, templateIdRefusal, templateRefusal, withTemplateOf } from '../policy/snapshot-options.js'
 import { checkRoom, restoreSnapshot } from './restoring.js'
 import type { LayerAccess, LayeredSandbox } from './snapshots-access.js'
 import { exportChanges, type Exporting } from './snapshots-export.js'
@@ -123,7 +123,7 @@ export class SnapshotsFacet implements PlatformSnapshots {
   /** What the sandbox has written, for itself alone: in nobody's list, and gone with the process that put it there. */
   async keepAside(sandbox: LayeredSandbox, { settle, signal }: Parameters<KeepAside>[1]): Promise<FilesAside> {
     const layers = layersOf(sandbox)
-    const draft = await this.#parts.store.draft(sandbox.info.spec.template)
+    const draft = await this.#parts.store.draft(sandbox.info.spec.template, sandbox.info.templateId)
     try {
       await settle()
       await packLayers(layers, sandbox.access(signal), draft)
@@ -152,7 +152,7 @@ export class SnapshotsFacet implements PlatformSnapshots {
 
   /** Nobody waits for it before the stillness is asked for: a pause that is asked for next would come first. */
   #draft({ info }: LayeredSandbox): Promise<SnapshotDraft> {
-    return quiet(this.#parts.store.draft(info.spec.template))
+    return quiet(this.#parts.store.draft(info.spec.template, info.templateId))
   }
 
   async #comparing<T>(id: string, options: SinceOptions, act: (comparison: Comparison) => Promise<T>): Promise<T> {
@@ -161,13 +161,13 @@ export class SnapshotsFacet implements PlatformSnapshots {
     signal?.throwIfAborted()
     const { layered: sandbox } = await this.#parts.find(id)
     const layers = layersOf(sandbox)
-    const before = quiet(reference === undefined ? Promise.resolve([]) : this.#entriesOf(reference, sandbox.info.spec.template))
+    const before = quiet(reference === undefined ? Promise.resolve([]) : this.#entriesOf(reference, sandbox.info))
     return act({ sandbox, layers, before, signal })
   }
 
-  async #entriesOf(reference: string, template: string): Promise<ManifestEntry[]> {
+  async #entriesOf(reference: string, { spec, templateId }: SandboxInfo): Promise<ManifestEntry[]> {
     const snapshot = await this.#find(reference, 'since')
-    const refusal = templateRefusal('since', template, snapshot.info)
+    const refusal = templateRefusal('since', spec.template, snapshot.info) ?? templateIdRefusal('since', templateId, snapshot.info)
     if (refusal) throw refusal
     const entries: ManifestEntry[] = []
     for await (const entry of snapshot.entries()) entries.push(entry)

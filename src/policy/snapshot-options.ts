@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import { plainObjectRefusal } from '../contract/plain-object.js'
-import { type ForkOptions, snapshotNameSchema, snapshotReferenceSchema } from '../contract/snapshots.js'
+import { type ForkOptions, type SnapshotInfo, snapshotNameSchema, snapshotReferenceSchema } from '../contract/snapshots.js'
 import { labelSchema, specSchema } from '../contract/spec.js'
 import { parseObject, parseWith } from './refusal.js'
 
@@ -47,6 +47,23 @@ export function referenceIn(spec: unknown): string | undefined {
 /** A spec that says nothing of a template means that of its snapshot. */
 export function withTemplateOf<Input extends { readonly template?: unknown }>(spec: Input, template: string): Input {
   return spec.template === undefined ? { ...spec, template } : spec
+}
+
+/** The same name may be other files by now. */
+export function templateIdRefusal(
+  field: string,
+  now: string | undefined,
+  snapshot: Pick<SnapshotInfo, 'id' | 'template' | 'templateId'>,
+): SandboxError | undefined {
+  if (now === snapshot.templateId) return undefined
+  const word = (id: string | undefined): string => id?.slice(0, 'sha256:'.length + 12) ?? 'what the machine has'
+  return new SandboxError(
+    'conflict',
+    `${field}: snapshot ${snapshot.id} is of template '${snapshot.template}' when it was ${word(snapshot.templateId)}; now it is ${word(now)}`,
+    {
+      hint: 'glovebox template ls',
+    },
+  )
 }
 
 /** What is written over another template's files would be something that never was. */

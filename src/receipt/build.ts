@@ -26,6 +26,7 @@ export function buildReceipt(facts: ReceiptFacts): UnsignedReceipt {
     host: { kernel: machine.kernel, arch: machine.arch },
     driver: { name: probe.driver, tier: probe.tier, facts: { ...probe.facts } },
     template: spec.template,
+    ...(info.templateId !== undefined && { templateId: info.templateId }),
     ...(spec.from !== undefined && { from: spec.from }),
     specHash: hashOf(spec),
     policies: facts.policies.map(({ name, defaults, ceiling, onExceed }) => ({ name, hash: hashOf({ defaults, ceiling, onExceed }), onExceed })),

@@ -18,7 +18,7 @@ export interface ProgramLook extends Look {
 /** All that a receipt is made of. */
 export interface ReceiptFacts {
   /** With the limits that hold now. */
-  readonly info: Pick<SandboxInfo, 'id' | 'state' | 'createdAt' | 'spec' | 'unenforced' | 'clamped'>
+  readonly info: Pick<SandboxInfo, 'id' | 'state' | 'createdAt' | 'spec' | 'templateId' | 'unenforced' | 'clamped'>
   /** Who stated what. */
   readonly origins: Origins
   /** The operator's first. */

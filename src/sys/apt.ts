@@ -93,14 +93,22 @@ function environment(config: string): Record<string, string> {
 
 const meanings = [
   { said: /No space left|not have enough free space|Disk quota/i, code: 'full', why: 'there is no space left', hint: 'df -h' },
-  { said: /NO_PUBKEY|not signed|GPG error|EXPKEYSIG|invalid signature|is not signed|Hash Sum mismatch/i, code: 'unavailable', why: 'a signature or a hash is not right' },
+  {
+    said: /NO_PUBKEY|not signed|GPG error|EXPKEYSIG|invalid signature|is not signed|Hash Sum mismatch/i,
+    code: 'unavailable',
+    why: 'a signature or a hash is not right',
+  },
   {
     said: /Could not resolve|Temporary failure|Failed to fetch|Could not connect|Connection (?:failed|refused|timed out)|Unable to connect/i,
     code: 'unavailable',
     why: "Debian's packages cannot be reached",
     hint: 'apt-get update',
   },
-  { said: /Unable to locate package|has no installation candidate|unmet dependencies/i, code: 'unavailable', why: 'the sources of apt here do not have what it needs' },
+  {
+    said: /Unable to locate package|has no installation candidate|unmet dependencies/i,
+    code: 'unavailable',
+    why: 'the sources of apt here do not have what it needs',
+  },
 ] as const satisfies readonly { said: RegExp; code: 'full' | 'unavailable'; why: string; hint?: string }[]
 
 function refusalOf(words: string): SandboxError {

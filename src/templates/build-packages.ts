@@ -62,7 +62,9 @@ export function checkMachine(): void {
   if (!hasApt())
     throw new SandboxError('unsupported', "templates are built from Debian's packages, and this machine has no apt-get", { hint: installCommand('apt') })
   if (!hasUnpacker())
-    throw new SandboxError('unsupported', "templates are unpacked by dpkg-deb and tar, and this machine lacks one of them", { hint: installCommand('dpkg tar') })
+    throw new SandboxError('unsupported', 'templates are unpacked by dpkg-deb and tar, and this machine lacks one of them', {
+      hint: installCommand('dpkg tar'),
+    })
 }
 
 interface Chosen extends TemplatePackage {
@@ -86,7 +88,8 @@ export function parseUris(printed: string): Chosen[] {
 
 /** A state of apt's own in the folder; resolves to its configuration. */
 async function prepare({ recipe, folder }: PackageOrder): Promise<string> {
-  for (const inner of ['state/lists/partial', 'cache/archives/partial', 'sources', 'none/partial']) mkdirSync(join(folder, inner), { recursive: true, mode: 0o755 })
+  for (const inner of ['state/lists/partial', 'cache/archives/partial', 'sources', 'none/partial'])
+    mkdirSync(join(folder, inner), { recursive: true, mode: 0o755 })
   const { text: sources } = await sourcesHere()
   writeFileSync(join(folder, 'sources', 'glovebox.sources'), sources)
   writeFileSync(join(folder, 'status'), statusText(recipe.without))

@@ -73,9 +73,13 @@ async function checkRoom({ store, recipe }: Building): Promise<void> {
   const free = bavail * bsize
   if (free >= recipe.diskBytes) return
   const mebibytes = (bytes: number): number => Math.ceil(bytes / 2 ** 20)
-  throw new SandboxError('full', `template ${recipe.name} needs ${mebibytes(recipe.diskBytes)} MiB of disk while it is built, and ${mebibytes(free)} MiB are free in ${place}`, {
-    hint: `df -h ${place}`,
-  })
+  throw new SandboxError(
+    'full',
+    `template ${recipe.name} needs ${mebibytes(recipe.diskBytes)} MiB of disk while it is built, and ${mebibytes(free)} MiB are free in ${place}`,
+    {
+      hint: `df -h ${place}`,
+    },
+  )
 }
 
 function inputsOf(recipe: Recipe, packages: readonly VerifiedPackage[]): string {
@@ -186,7 +190,8 @@ async function check({ workshop, recipe, signal, tell }: Building, root: string)
   await using bench = await openBench(workshop, draftRoot(recipe, root), signal)
   for (const [index, argv] of recipe.checks.entries()) {
     const { failure } = await bench.run(argv)
-    if (failure !== undefined) throw new SandboxError('broken', `template ${recipe.name} does not pass its check '${argv.join(' ').trim().slice(0, 120)}': ${failure}`)
+    if (failure !== undefined)
+      throw new SandboxError('broken', `template ${recipe.name} does not pass its check '${argv.join(' ').trim().slice(0, 120)}': ${failure}`)
     tell({ type: 'progress', phase: 'checking', fraction: (index + 1) / recipe.checks.length })
   }
 }

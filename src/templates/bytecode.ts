@@ -83,7 +83,8 @@ class Intake {
   #keep(message: Buffer): void {
     const pathEnd = headBytes + message.readUInt32BE(0)
     const [, folder, name] = placePattern.exec(message.toString('utf8', headBytes, pathEnd)) ?? []
-    if (folder === undefined || name === undefined || posix.normalize(folder) !== folder) throw new SandboxError('broken', 'bytecode for a place where none belongs')
+    if (folder === undefined || name === undefined || posix.normalize(folder) !== folder)
+      throw new SandboxError('broken', 'bytecode for a place where none belongs')
     const source = lstatSync(join(this.#root, folder, `${name}.py`), { throwIfNoEntry: false })
     if (source?.isFile() !== true) throw new SandboxError('broken', `bytecode without its source: ${folder}${name}.py`)
     const file = join(this.#root, message.toString('utf8', headBytes + 1, pathEnd))

@@ -34,7 +34,8 @@ function sealedPaths(object: string): string[] {
   const paths = ['manifest', 'record.json', 'root']
   for (const name of readdirSync(join(object, 'root')).sort()) {
     paths.push(`root/${name}`)
-    if (lstatSync(join(object, 'root', name)).isDirectory()) addBelow(`root/${name}`, { object, paths, depth: depthOf[name] ?? usualDepth, files: name === 'etc' })
+    if (lstatSync(join(object, 'root', name)).isDirectory())
+      addBelow(`root/${name}`, { object, paths, depth: depthOf[name] ?? usualDepth, files: name === 'etc' })
   }
   return paths
 }

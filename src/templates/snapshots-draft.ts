@@ -20,19 +20,25 @@ export interface DraftPlaces {
   point(name: string, id: string): Promise<boolean>
 }
 
-export async function createDraft(template: string, places: DraftPlaces): Promise<SnapshotDraft> {
+/** What a snapshot is of. */
+export interface DraftOrigin {
+  readonly template: string
+  readonly templateId: string | undefined
+}
+
+export async function createDraft(origin: DraftOrigin, places: DraftPlaces): Promise<SnapshotDraft> {
   const { folder } = places
   return guarded(folder, async () => {
     await mkdir(folder, { mode: 0o700 })
     const manifest = await HashedFile.create(join(folder, objectFiles.manifest))
     const archive = await HashedFile.create(join(folder, objectFiles.archive))
-    await manifest.write(Buffer.from(manifestHead(template)))
-    return new Draft({ template, places, manifest, archive })
+    await manifest.write(Buffer.from(manifestHead(origin)))
+    return new Draft({ origin, places, manifest, archive })
   })
 }
 
 interface DraftParts {
-  readonly template: string
+  readonly origin: DraftOrigin
   readonly places: DraftPlaces
   readonly manifest: HashedFile
   readonly archive: HashedFile
@@ -66,10 +72,17 @@ class Draft implements SnapshotDraft {
   }
 
   async seal(): Promise<StoredSnapshot> {
-    const { template, places, manifest, archive } = this.#parts
+    const { origin, places, manifest, archive } = this.#parts
+    const { template, templateId } = origin
     this.#sealed ??= await this.#guarded(async () => {
       const id = `sha256:${await manifest.finish()}`
-      const about: About = { template, createdAt: new Date().toISOString(), ...this.#counts, archive: await archive.finish() }
+      const about: About = {
+        template,
+        ...(templateId !== undefined && { templateId }),
+        createdAt: new Date().toISOString(),
+        ...this.#counts,
+        archive: await archive.finish(),
+      }
       await writeFile(join(places.folder, objectFiles.about), `${JSON.stringify(about)}\n`, { mode: 0o400, flag: 'wx', flush: true })
       await syncFolder(places.folder)
       return storedSnapshot({ folder: places.folder, id }, about)

@@ -23,8 +23,8 @@ const lineSchema = z.strictObject({
   hides: z.literal(true).optional(),
 })
 
-export function manifestHead(template: string): string {
-  return `${JSON.stringify({ schema: 'glovebox-snapshot/1', template })}\n`
+export function manifestHead({ template, templateId }: { readonly template: string; readonly templateId?: string | undefined }): string {
+  return `${JSON.stringify({ schema: 'glovebox-snapshot/1', template, ...(templateId !== undefined && { templateId }) })}\n`
 }
 
 export function manifestLine({ path, type, mode, uid, gid, size, hash, target, sameAs, hides }: ManifestEntry): string {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import type { ManifestEntry, StoredSnapshot } from '../contract/snapshot-store.js'
+import { templateIdSchema } from '../contract/templates.js'
 import { manifestHead, parseManifestLine } from './snapshots-manifest.js'
 import { readHashed } from './snapshots-file.js'
 
@@ -11,6 +12,7 @@ const countSchema = z.int().min(0)
 
 const aboutSchema = z.strictObject({
   template: z.string(),
+  templateId: templateIdSchema.optional(),
   createdAt: z.iso.datetime(),
   bytes: countSchema,
   diskBytes: countSchema,
@@ -62,12 +64,12 @@ export async function isWholeObject(place: ObjectPlace): Promise<boolean> {
 }
 
 export function storedSnapshot({ folder, id, name }: ObjectPlace, about: About): StoredSnapshot {
-  const { template, createdAt, bytes, entries, diskBytes, largestFileBytes } = about
+  const { template, templateId, createdAt, bytes, entries, diskBytes, largestFileBytes } = about
   const broken = (cause?: unknown): SandboxError => damaged(id, cause)
   const manifest = (): AsyncIterable<Uint8Array> => readHashed(join(folder, objectFiles.manifest), id.replace('sha256:', ''), broken)
   const manifestLines = (): AsyncIterable<string> => entryLines(manifest(), about, broken)
   return {
-    info: { id, ...(name !== undefined && { name }), template, createdAt, bytes, entries },
+    info: { id, ...(name !== undefined && { name }), template, ...(templateId !== undefined && { templateId }), createdAt, bytes, entries },
     needs: { diskBytes, largestFileBytes, entries },
     check: async () => {
       for await (const _ of manifestLines());
@@ -90,14 +92,14 @@ function parseAbout(id: string, text: string): About {
 /** A line for each entry. Throws when the manifest is of something else. */
 async function* entryLines(
   bytes: AsyncIterable<Uint8Array>,
-  { template, entries }: About,
+  { template, templateId, entries }: About,
   broken: (cause?: unknown) => SandboxError,
 ): AsyncGenerator<string, void, undefined> {
   let count = -1
   for await (const line of linesOf(bytes)) {
     count += 1
     if (count > 0) yield line
-    else if (`${line}\n` !== manifestHead(template)) throw broken()
+    else if (`${line}\n` !== manifestHead({ template, templateId })) throw broken()
   }
   if (count !== entries) throw broken()
 }

@@ -31,10 +31,10 @@ interface Places {
 export function createSnapshotStore(folder: () => string = snapshotPlace): SnapshotStore {
   const places = (): Places => placesBelow(folder())
   return {
-    draft: async (template) => {
+    draft: async (template, templateId) => {
       const { top, drafts, objects, names } = places()
       await sweep(top, drafts)
-      return createDraft(template, { folder: newDraft(drafts), objects, point: (name, id) => point({ names, objects }, name, id) })
+      return createDraft({ template, templateId }, { folder: newDraft(drafts), objects, point: (name, id) => point({ names, objects }, name, id) })
     },
     find: (reference) => find(places(), reference),
     list: () => list(places()),

@@ -87,7 +87,9 @@ export class TemplateStore {
     const { object, info } = stored
     const manifest = await readFile(join(object, 'manifest'), 'utf8').catch(() => '')
     const differences =
-      manifestId(manifest) === info.id ? await compareTree(join(object, 'root'), manifest, options) : [{ path: 'the manifest', what: 'is not what the id says' }]
+      manifestId(manifest) === info.id
+        ? await compareTree(join(object, 'root'), manifest, options)
+        : [{ path: 'the manifest', what: 'is not what the id says' }]
     await (differences.length === 0 ? seal(object) : writeFile(join(object, damagedNote), `${differences[0]?.path} ${differences[0]?.what}\n`, { mode: 0o600 }))
     return differences
   }

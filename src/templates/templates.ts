@@ -36,7 +36,9 @@ async function refusal(store: TemplateStore, name: string): Promise<SandboxError
   if (!recipes.has(name)) {
     const more = [...recipes.keys()].filter((each) => !there.split(', ').includes(each))
     const buildable = more.length === 0 ? '' : `; ${more.join(', ')} can be built`
-    return new SandboxError('invalid', `template: there is no '${name}'; there are ${there}${buildable}`, { hint: `glovebox template ${more.length === 0 ? 'ls' : `build ${more[0]}`}` })
+    return new SandboxError('invalid', `template: there is no '${name}'; there are ${there}${buildable}`, {
+      hint: `glovebox template ${more.length === 0 ? 'ls' : `build ${more[0]}`}`,
+    })
   }
   return new SandboxError('invalid', `template: '${name}' has not been built on this machine; there are ${there}`, { hint: `glovebox template build ${name}` })
 }

@@ -33,7 +33,10 @@ export async function openBench(workshop: Workshop, root: TemplateRoot, signal: 
   } catch (error) {
     await platform[Symbol.asyncDispose]()
     if (!(error instanceof SandboxError) || signal?.aborted === true) throw error
-    throw new SandboxError(error.code, `the template cannot be finished, because no sandbox can be made here: ${error.message}`, { hint: 'glovebox doctor', cause: error })
+    throw new SandboxError(error.code, `the template cannot be finished, because no sandbox can be made here: ${error.message}`, {
+      hint: 'glovebox doctor',
+      cause: error,
+    })
   }
 }
 
