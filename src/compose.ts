@@ -152,6 +152,9 @@ function readVersion(): string {
 /** Files that take their place when they are whole. */
 export { draftIn, sweepDrafts } from './sys/draft.js'
 
+/** Where what was typed in sessions is kept. */
+export { historyPlace } from './sys/places.js'
+
 /** What commands wrote over folders of this machine. */
 export { createChangeStore } from './sys/changes-store.js'
 

@@ -26,7 +26,7 @@ interface Interruptible {
 
 export interface Interrupts {
   readonly signal: AbortSignal
-  /** From now on Ctrl-C is for this program. */
+  /** From now on Ctrl-C is for this program, whatever was pressed before. */
   attach(program: Interruptible): void
   [Symbol.dispose](): void
 }
@@ -58,6 +58,7 @@ export function watchInterrupts(): Interrupts {
     signal: controller.signal,
     attach(next) {
       program = next
+      presses = 0
     },
     [Symbol.dispose]() {
       process.off('SIGINT', onInterrupt)

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, CommanderError } from 'commander'
 import { SandboxError } from '../contract/errors.js'
 import { addChanges } from './change-commands.js'
+import { addCode } from './code-options.js'
 import { findCalled, hasJsonFlag, withoutHelpCommand, withSubcommands } from './command-path.js'
 import type { DemoFlags } from './commands/demo.js'
 import { exactArguments, refuseChangedArguments } from './exact-arguments.js'
@@ -16,12 +17,14 @@ import { addReceipt } from './receipt-commands.js'
 import { addRun } from './run-options.js'
 import { addSh } from './sh-options.js'
 import { addSnapshots } from './snapshots-commands.js'
+import { addTemplate } from './template-commands.js'
 import { flushOutput, OutputRefused, ReaderGone, writeOut } from './streams.js'
 
 const examples = (name: string): string => `
 Examples:
   ${name} demo
   ${name} run -- python3 -c 'print(6*7)'
+  ${name} code -c 'sum(range(10))'
   ${name} run --timeout 5s --memory 128m -- sh -c 'wc -c' < some.file`
 
 /** Reports the exit code of whichever command was run. */
@@ -46,6 +49,7 @@ function buildProgram({ args, finish, print }: Called): Command {
     .hook('preAction', () => refuseChangedArguments(args))
   addRun(program, finish)
   addSh(program, finish)
+  addCode(program, finish)
   addMcp(program, finish)
   addDoctor(program, finish)
   addDemo(program, finish)
@@ -53,6 +57,7 @@ function buildProgram({ args, finish, print }: Called): Command {
   addPolicy(program, finish)
   addReceipt(program, finish)
   addSnapshots(program, finish)
+  addTemplate(program, finish)
   for (const command of withSubcommands(program)) {
     command
       .exitOverride()

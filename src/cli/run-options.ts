@@ -66,7 +66,7 @@ export function addProgram(command: Command): void {
 export function addSandbox(command: Command): void {
   command
     .optionsGroup('The sandbox:')
-    .option('--template <NAME>', 'its files: host, python, node, shell (host)')
+    .option('--template <NAME>', 'its files: host, python, node, shell, or one that was built (host)')
     .option('--root <MODE>', 'its root: readonly or overlay (readonly)')
     .option('--mount <SRC[:DST][:MODE]>', 'show it a file or folder; may be repeated', repeated)
     .option('--upload <SRC[:DST]>', 'copy a file or folder into it before; may be repeated', repeated)

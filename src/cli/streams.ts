@@ -19,6 +19,11 @@ function writeAll(stream: Writable, bytes: string | Uint8Array): Promise<void> {
   })
 }
 
+/** What a guest printed, on one of our streams. Rejects with ReaderGone or OutputRefused. */
+export function writeTo(stream: Writable, bytes: string | Uint8Array): Promise<void> {
+  return writeAll(stream, bytes)
+}
+
 /** Text of ours on stdout. Rejects with ReaderGone or OutputRefused. */
 export function writeOut(text: string): Promise<void> {
   return writeAll(process.stdout, text)

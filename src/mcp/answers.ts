@@ -57,7 +57,8 @@ const nextActs: Partial<Record<SandboxError['code'], string>> = {
 /** A failure of ours, not of what was run: told so that an agent can act on it. */
 export function failure(error: unknown): CallToolResult {
   if (!(error instanceof SandboxError)) throw error
-  const { code, message, hint } = error
+  const { code, hint } = error
+  const message = error.message.replace(/^files\.\w+ /, '')
   const next = nextActs[code] ?? 'Tell the user.'
   const words = `${code}: ${message}\n${hint === undefined ? '' : `hint: ${hint}\n`}${next}`
   return {

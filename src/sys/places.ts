@@ -82,6 +82,17 @@ export function templateFolder(facts: PlaceFacts = processFacts()): string {
   return join(facts.env.XDG_DATA_HOME || join(facts.home, '.local', 'share'), 'glovebox', 'templates')
 }
 
+/** Where what was typed in sessions is kept: still there after a reboot. Created 0700. */
+export function historyPlace(facts: PlaceFacts = processFacts()): string {
+  return ownFolder(historyFolder(facts), facts, 'export GLOVEBOX_HISTORY_DIR="$(mktemp -d)"')
+}
+
+function historyFolder(facts: PlaceFacts): string {
+  if (facts.env.GLOVEBOX_HISTORY_DIR) return facts.env.GLOVEBOX_HISTORY_DIR
+  if (facts.uid === 0) return '/var/lib/glovebox/history'
+  return join(facts.env.XDG_STATE_HOME || join(facts.home, '.local', 'state'), 'glovebox', 'history')
+}
+
 function changesFolder(facts: PlaceFacts): string {
   if (facts.env.GLOVEBOX_CHANGES_DIR) return facts.env.GLOVEBOX_CHANGES_DIR
   if (facts.uid === 0) return '/var/lib/glovebox/changes'
@@ -95,6 +106,7 @@ export function ownPlaces(facts: PlaceFacts = processFacts()): string[] {
     cacheFolder(facts),
     keyFolder(facts),
     changesFolder(facts),
+    historyFolder(facts),
     snapshotFolder(facts),
     templateFolder(facts),
     '/run/glovebox',
