@@ -22,6 +22,18 @@ def rounded(value):
     return None if value is None else number("%.12g" % value)
 
 
+RAISED = str.maketrans("0123456789-+\u2212", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺⁻")
+
+
+def plain_text(text):
+    """Of the formulas that scales label their ticks with, such as 10³."""
+    if not (text.startswith("$") and text.endswith("$")):
+        return text
+    text = re.sub(r"\\math\w+\{(.*)\}", r"\1", text.strip("$"))
+    text = re.sub(r"\^\{([^{}]*)\}", lambda found: found.group(1).translate(RAISED), text)
+    return text.replace(r"\times", "×").replace(r"\cdot", "·")
+
+
 class Axis:
     def __init__(self, axes, which, has_slots=False):
         self.axes = axes
@@ -71,7 +83,7 @@ class Axis:
 
     def tick_texts(self):
         locations = [float(place) for place in self.axis.get_majorticklocs()]
-        texts = [label.get_text() for label in self.axis.get_majorticklabels()]
+        texts = [plain_text(label.get_text()) for label in self.axis.get_majorticklabels()]
         low, high = sorted(self.axis.get_view_interval())
         margin = (high - low) * 1e-9
         pairs = zip(locations, texts + [""] * len(locations))

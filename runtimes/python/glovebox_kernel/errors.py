@@ -40,6 +40,7 @@ def cut(told, keep):
 
 
 def formatted(error, keep):
+    stdlib("linecache")
     traceback = stdlib("traceback")
     told = traceback.TracebackException(type(error), error, error.__traceback__)
     cut(told, keep)

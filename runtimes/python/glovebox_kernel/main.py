@@ -51,7 +51,6 @@ class Kernel(Showing):
         self.builtins_module = builtins
         self.excepthook = sys.excepthook
         self.recursion = sys.getrecursionlimit()
-        self.modules = dict(sys.modules)
 
     # Before and after an execution
 
@@ -60,9 +59,11 @@ class Kernel(Showing):
         for name, value in self.builtins.items():
             if name not in self.builtins_module.__dict__:
                 setattr(self.builtins_module, name, value)
-        for name, module in self.modules.items():
-            if name in ("sys", "builtins", "__main__") or name not in sys.modules:
-                sys.modules[name] = module
+        # A module that was deleted alone was meant to be: it is imported anew.
+        was_cleared = "sys" not in sys.modules or "builtins" not in sys.modules
+        for name, module in self.modules.items() if was_cleared else ():
+            sys.modules.setdefault(name, module)
+        sys.modules.update({"sys": sys, "builtins": self.builtins_module, "__main__": self.main})
         if sys.getrecursionlimit() < self.recursion:
             sys.setrecursionlimit(self.recursion)
 
@@ -73,15 +74,13 @@ class Kernel(Showing):
         self.hooks.install()
         if self.number == 0:
             stdlib.hide_shadowed()
-            self.modules = {name: module for name, module in self.modules.items() if sys.modules.get(name) is module}
+        self.modules = dict(sys.modules)
         self.namespace.pop("__warningregistry__", None)
         self.asking.allowed = self.settings.get(b"input") == b"asked"
         self.was = [(name, os.environb.get(name)) for name, _ in self.variables]
         os.environb.update(self.variables)
 
     def clean_up(self):
-        sys.settrace(None)
-        sys.setprofile(None)
         self.asking.allowed = False
         for name, value in self.was:
             if value is None:
@@ -142,6 +141,8 @@ class Kernel(Showing):
             else:
                 for code in cell.codes:
                     value = eval(code, self.namespace)
+            sys.settrace(None)
+            sys.setprofile(None)
             if cell.shows and not self.wire.is_child():
                 self.is_last_value = True
                 try:
@@ -169,12 +170,13 @@ class Kernel(Showing):
 
     def failed(self, error, name):
         sys.settrace(None)
+        sys.setprofile(None)
         self.mend()
         if self.wire.is_child():
             self.end_child(error)
         if isinstance(error, SystemExit):
             return {"status": "exit", "code": self.exit_code(error)}
-        self.sources.publish()
+        self.sources.complete(error, name)
         told = errors.describe(error, name)
         if sys.excepthook is not self.excepthook:
             try:

@@ -127,15 +127,25 @@ def encoded(kind, given):
 
 
 def shortened(text, room):
-    """JSON of the longest beginning that fits."""
-    low, high = 0, min(len(text), max(0, room))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if len(encoded("text/plain", text[:middle])) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return encoded("text/plain", text[:low])
+    """JSON of a beginning of the text that fits: cut as it is sent, and never within a character or an escape."""
+    whole = encoded("text/plain", text[: max(0, room)])
+    if len(whole) <= room:
+        return whole
+    begun = whole[: max(1, room - 1)].decode("utf-8", "ignore")
+    return begun[: len(begun) - unfinished(begun)].encode("utf-8") + b'"'
+
+
+def unfinished(begun):
+    """How many characters at the end of cut JSON are the beginning of an escape."""
+    at = begun.rfind("\\", len(begun) - 6)
+    if at < 0:
+        return 0
+    run = at
+    while run > 0 and begun[run - 1] == "\\":
+        run -= 1
+    rest = begun[at + 1 :]
+    is_open = (at - run) % 2 == 0 and (not rest or (rest[0] == "u" and len(rest) < 5))
+    return len(begun) - at if is_open else 0
 
 
 def fitted(data, most, cut):

@@ -4,7 +4,7 @@ import sys
 
 import _ast
 
-from glovebox_kernel.stdlib import stdlib
+from glovebox_kernel.stdlib import loaded, stdlib
 
 AWAIT = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 COROUTINE = 0x80 | 0x200
@@ -37,12 +37,20 @@ class Sources:
 
     def publish(self, names=None):
         """To linecache, once something has imported it; again where code has cleared it."""
-        linecache = sys.modules.get("linecache")
-        if not hasattr(linecache, "cache"):
-            return
-        for name in self.lines if names is None else names:
-            lines = self.lines[name]
-            linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
+        for linecache in (sys.modules.get("linecache"), loaded("linecache")):
+            if not hasattr(linecache, "cache"):
+                continue
+            for name in self.lines if names is None else names:
+                lines = self.lines[name]
+                linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
+
+    def complete(self, error, name):
+        """Gives tracebacks their lines, and a SyntaxError that was found after parsing the line it is about."""
+        self.publish()
+        if isinstance(error, SyntaxError) and error.text is None and error.filename == name:
+            lines = self.lines.get(name, [])
+            if isinstance(error.lineno, int) and 0 < error.lineno <= len(lines):
+                error.text = lines[error.lineno - 1]
 
     def decode(self, data):
         try:

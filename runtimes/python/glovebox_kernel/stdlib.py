@@ -23,6 +23,11 @@ def stdlib(name):
     return module
 
 
+def loaded(name):
+    """The same, where it was needed before; else None."""
+    return _kept.get(name)
+
+
 def _load(name):
     modules = sys.modules
     shadows = {key: value for key, value in list(modules.items()) if key.split(".")[0] in NAMES and not is_of_library(value)}

@@ -73,6 +73,25 @@ def put(value, writer, above):
         writer.write(repr(value))
 
 
+class Piece:
+    """A few small items in one go, which is much faster than one by one."""
+
+    def __init__(self, items):
+        self.items = items
+
+
+def pieces(value):
+    if type(value) is not list:
+        yield from value
+        return
+    for start in range(0, len(value), 500):
+        items = value[start : start + 500]
+        if is_large(items):
+            yield from items
+        else:
+            yield Piece(items)
+
+
 def put_items(value, writer, above):
     kind = type(value)
     opening, closing = CLOSERS[kind]
@@ -82,10 +101,13 @@ def put_items(value, writer, above):
     above.append(id(value))
     writer.write(opening)
     first = True
-    for item in value:
+    for item in pieces(value):
         if not first:
             writer.write(", ")
         first = False
+        if type(item) is Piece:
+            writer.write(repr(item.items)[1:-1])
+            continue
         put(item, writer, above)
         if kind is dict:
             writer.write(": ")

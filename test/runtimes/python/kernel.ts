@@ -80,6 +80,8 @@ class Marked {
 export class Kernel {
   readonly frames: Frame[] = []
   private received = Buffer.alloc(0)
+  private chunks: Buffer[] = []
+  private needed = 0
   private wake: () => void = () => {}
   readonly ended: Promise<number | string>
   readonly out: Marked
@@ -118,13 +120,18 @@ export class Kernel {
   }
 
   private receive(chunk: Buffer): void {
-    this.received = Buffer.concat([this.received, chunk])
+    // Joined when a frame may be whole, rather than with every piece of it.
+    this.chunks.push(chunk)
+    this.needed -= chunk.length
+    if (this.needed > 0) return
+    this.received = Buffer.concat([this.received, ...this.chunks.splice(0)])
     for (;;) {
       const end = this.received.indexOf('\n')
       if (end < 0) break
       const [kind, token, length] = this.received.subarray(0, end).toString().split(' ') as [string, string, string]
       const whole = end + 1 + Number(length)
-      if (this.received.length < whole) break
+      this.needed = whole - this.received.length
+      if (this.needed > 0) break
       this.frames.push({ kind, token, payload: JSON.parse(this.received.subarray(end + 1, whole).toString()) })
       this.received = this.received.subarray(whole)
     }
