@@ -79,7 +79,7 @@ export class LineReader {
     reader.on('line', (text) => this.#give({ type: 'line', text, isPasted: this.#isPasting }))
     reader.on('SIGINT', () => {
       // Away from what was typed, which is dropped.
-      process.stdout.write('^C\n')
+      this.#output.write('^C\n')
       reader.write(null, { ctrl: true, name: 'e' })
       reader.write(null, { ctrl: true, name: 'u' })
       this.#give({ type: 'interrupted' })

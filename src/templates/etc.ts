@@ -34,6 +34,8 @@ const takenOver = [
   'ld.so.conf',
   'ld.so.conf.d',
   'localtime',
+  // Debian keeps it here, and without it matplotlib does not start.
+  'matplotlibrc',
   'mime.types',
   'os-release',
   'pki/ca-trust/extracted',
