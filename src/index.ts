@@ -7,6 +7,25 @@ import { Sandbox as AnySandbox } from './sandbox/index.js'
 
 export { CommandError } from './sandbox/index.js'
 
+export type { BarSeries, Chart, ChartAxis, ChartBox, ChartValue, PointSeries } from './contract/charts.js'
+export type {
+  Artifact,
+  CodeEnding,
+  CodeError,
+  CodeEvent,
+  CodeRequest,
+  CodeResult,
+  CodeStatus,
+  ColumnType,
+  ContextInfo,
+  ContextRequest,
+  ContextState,
+  Language,
+  PlatformCode,
+  PlatformExecution,
+  Table,
+  TableColumn,
+} from './contract/code.js'
 export type { Cell, CellChannel, CellRun, CellSpec, CellUsage, CommandRules, Driver, PostureSubject, Probe } from './contract/driver.js'
 export { type ErrorCode, SandboxError } from './contract/errors.js'
 export type {
@@ -41,15 +60,24 @@ export type { Change, ChangeType, ForkOptions, PlatformSnapshots, SinceOptions, 
 export type { Mount, RootMode, Spec, SpecInput, Tier, UserName } from './contract/spec.js'
 export type {
   ChildProcessView,
+  CodeArtifact,
+  CodeOptions,
+  CodeRun,
+  CodeRunEvent,
   ConnectOptions,
+  ContextOptions,
+  Contexts,
   CreateOptions,
+  Execution,
   ExitEvent,
   InputSource,
   NodeReadable,
   NodeWritable,
+  OneShotOptions,
   PlatformOptions,
   Process,
   ProcessInput,
+  Result,
   Run,
   RunEvent,
   RunOptions,

@@ -78,6 +78,23 @@ export interface CodeResult {
   readonly cut: readonly string[]
 }
 
+export type ColumnType = 'integer' | 'number' | 'boolean' | 'string' | 'datetime' | 'duration' | 'category' | 'other'
+
+export interface TableColumn {
+  readonly name: string
+  readonly type: ColumnType
+  /** Of the rows that are told; dates as ISO 8601, null where there is none. */
+  readonly values: readonly unknown[]
+}
+
+/** A table's columns, as `application/vnd.glovebox.table+json` has them. */
+export interface Table {
+  readonly columns: readonly TableColumn[]
+  /** All that there are, of which at most 1,000 are told. */
+  readonly rows: number
+  readonly index?: TableColumn
+}
+
 export interface CodeError {
   readonly name: string
   readonly value: string
@@ -142,7 +159,10 @@ export interface PlatformExecution {
 
 export interface PlatformCode {
   /** Which languages there are, each with why not where its interpreter is not in the template. */
-  languages(id: string, options?: CallOptions): Promise<Readonly<Record<Language, { readonly available: true; readonly version: string } | { readonly available: false; readonly why: string }>>>
+  languages(
+    id: string,
+    options?: CallOptions,
+  ): Promise<Readonly<Record<Language, { readonly available: true; readonly version: string } | { readonly available: false; readonly why: string }>>>
   execute(id: string, request: CodeRequest, options?: CallOptions): Promise<PlatformExecution>
   createContext(id: string, request?: ContextRequest, options?: CallOptions): Promise<ContextInfo>
   listContexts(id: string, options?: CallOptions): Promise<readonly ContextInfo[]>

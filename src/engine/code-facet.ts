@@ -47,7 +47,10 @@ export class CodeFacet implements PlatformCode {
     const { signal } = checkCallOptions(options)
     signal?.throwIfAborted()
     const sandbox = await this.#find(id)
-    return unlessAborted(sandbox.asked(() => ask(this.#codeOf(sandbox))), signal)
+    return unlessAborted(
+      sandbox.asked(() => ask(this.#codeOf(sandbox))),
+      signal,
+    )
   }
 
   #codeOf(sandbox: LiveSandbox): SandboxCode {

@@ -6,7 +6,9 @@ import type { Runtime } from '../interpreter/index.js'
 export interface RuntimeSource {
   readonly index: {
     readonly kernels: Readonly<Record<string, Pick<Runtime, 'interpreters' | 'argv' | 'env'> & { readonly load: string }>>
-    readonly languages: Readonly<Partial<Record<Language, { readonly kernel: string; readonly options: readonly string[]; readonly load?: string | undefined }>>>
+    readonly languages: Readonly<
+      Partial<Record<Language, { readonly kernel: string; readonly options: readonly string[]; readonly load?: string | undefined }>>
+    >
   }
   read(file: string): Promise<Uint8Array>
 }

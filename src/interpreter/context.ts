@@ -80,7 +80,8 @@ export class Context {
 
   execute(request: ExecutionRequest): Execution {
     if (this.#isRemoved) throw new SandboxError('not-found', `there is no context ${this.#order.about.id}`)
-    if (this.#queue.length >= mostQueued) throw new SandboxError('busy', `${mostQueued} executions wait in context ${this.#order.about.id}; no more are allowed`)
+    if (this.#queue.length >= mostQueued)
+      throw new SandboxError('busy', `${mostQueued} executions wait in context ${this.#order.about.id}; no more are allowed`)
     const execution = new Execution(request, { context: this.#order.about.id, onStop: (stopped, reason) => this.#stop(stopped, reason) })
     this.#queue.push(execution)
     void this.#work()

@@ -94,7 +94,8 @@ export class EventOrder {
     }
     this.#handOn(current, type, current.scanners[type].push(bytes))
     this.#openGates(current)
-    if (current.heldBytes > mostHeldBytes || current.scanners[type].reached - current.opened > mostGates) this.#forceGates(current, current.scanners[type].reached)
+    if (current.heldBytes > mostHeldBytes || current.scanners[type].reached - current.opened > mostGates)
+      this.#forceGates(current, current.scanners[type].reached)
   }
 
   /** Nothing more will be printed: no mark is waited for. */

@@ -69,7 +69,8 @@ export class Execution implements PlatformExecution {
 
   // eslint-disable-next-line @typescript-eslint/require-await -- what is wrong rejects
   async answer(line: string | null): Promise<void> {
-    if (line !== null && (typeof line !== 'string' || /[\n\0]/.test(line))) throw new SandboxError('invalid', 'line: expected a line of text without its end, or null')
+    if (line !== null && (typeof line !== 'string' || /[\n\0]/.test(line)))
+      throw new SandboxError('invalid', 'line: expected a line of text without its end, or null')
     if (!this.#isAsked || !this.#kernel) throw new SandboxError('conflict', 'the code asks for no input now')
     this.#isAsked = false
     this.#kernel.answer(line)

@@ -83,7 +83,8 @@ export function parseDone(payload: Uint8Array): DoneReply {
 
 function errorOf({ name, value, traceback, full, line, column }: Readonly<Record<string, unknown>>): CodeError {
   const texts = [name, value, traceback, full]
-  if (!texts.every((text) => typeof text === 'string' && text.length <= mostTextCharacters * 2)) throw new KernelFault('its error has a text that is none, or too long')
+  if (!texts.every((text) => typeof text === 'string' && text.length <= mostTextCharacters * 2))
+    throw new KernelFault('its error has a text that is none, or too long')
   return {
     name: name as string,
     value: value as string,
@@ -125,7 +126,9 @@ function isDeeperThan(value: unknown, most: number): boolean {
   let level: unknown[] = [value]
   for (let depth = 0; level.length > 0; depth += 1) {
     if (depth > most) return true
-    level = level.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []).filter((inner) => typeof inner === 'object' && inner !== null))
+    level = level.flatMap((each) =>
+      (typeof each === 'object' && each !== null ? Object.values(each) : []).filter((inner) => typeof inner === 'object' && inner !== null),
+    )
   }
   return false
 }

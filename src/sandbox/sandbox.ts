@@ -11,10 +11,15 @@ import type { Command, RunRequest, TerminalSize } from '../contract/run.js'
 import type { Change, ForkOptions, SinceOptions, SnapshotInfo, TakeOptions } from '../contract/snapshots.js'
 import type { SpecInput } from '../contract/spec.js'
 import type { LocalFiles } from '../contract/transfer.js'
+import type { CodeRun } from './code.js'
+import { Contexts } from './code-contexts.js'
+import type { CodeOptions } from './code-options.js'
+import { type CodePlace, type OneShotOptions, runInSandbox, runOnce } from './code-starts.js'
 import { EventListeners, type SandboxEventOf, type SandboxEventType } from './events.js'
 import { SandboxFiles } from './files.js'
 import { chunksOf, type InputSource } from './input.js'
 import { runOptionsRefusal, spawnFields, terminalFields, withOwnNames } from './own-options.js'
+import { callOptions, checkPlatform, platformOf } from './platform-check.js'
 import { Previews } from './ports.js'
 import { Process } from './process.js'
 import { Run } from './run.js'
@@ -60,6 +65,8 @@ export class Sandbox implements AsyncDisposable {
   readonly id: string
   readonly driver: string
   readonly files: SandboxFiles
+  /** The interpreters in it that keep their memory from one execution to the next. */
+  readonly contexts: Contexts
   readonly #platform: Platform
   readonly #listeners: EventListeners
   readonly #previews: Previews
@@ -72,6 +79,7 @@ export class Sandbox implements AsyncDisposable {
     this.#previews = new Previews((port, options) => this.forward(port, options))
     this.#snapshots = new SandboxSnapshots(platform, info.id)
     this.driver = info.driver
+    this.contexts = new Contexts(platform.code, info.id)
     this.files = new SandboxFiles({ files: platform.files.of(info.id), local: new.target.localFiles() })
   }
 
@@ -98,6 +106,11 @@ export class Sandbox implements AsyncDisposable {
   /** Closes all that match, without a filter all there are, and tells how many. */
   static async closeAll(filter?: SandboxFilter, options: Pick<PlatformOptions, 'platform'> = {}): Promise<number> {
     return (platformOf(options) ?? this.defaultPlatform()).closeAll(filter)
+  }
+
+  /** Runs code in a sandbox of its own, which is closed when it is over. */
+  static code(source: string, options: OneShotOptions = {}): CodeRun {
+    return runOnce(source, options, { create: (spec) => this.create(spec), place: (sandbox) => sandbox.#codePlace })
   }
 
   /** Every snapshot there is, and a way to be rid of it. */
@@ -133,6 +146,18 @@ export class Sandbox implements AsyncDisposable {
           { 'output.limit': 'output' },
         ),
     })
+  }
+
+  /**
+   * Runs code in a context, which keeps its variables, imports and functions for the next. Starts at once, or when those asked for before it in the same context are
+   * over. Await it for the execution, which is one also when the code fails, or iterate it for output and results as they come.
+   */
+  code(source: string, options: CodeOptions = {}): CodeRun {
+    return runInSandbox(source, options, this.#codePlace)
+  }
+
+  get #codePlace(): CodePlace {
+    return { platform: this.#platform, id: this.id, files: this.files }
   }
 
   /** Starts a program that is kept; `limits.time` is for runs, so it is bounded by its own `timeout` and the sandbox's lifetime. */
@@ -265,25 +290,3 @@ export class Sandbox implements AsyncDisposable {
 }
 
 const anyShell = 'exec "$(command -v bash || command -v sh)"'
-
-const platformFacets = ['changes', 'files', 'life', 'ports', 'processes', 'snapshots'] as const
-const platformMethods = ['create', 'info', 'list', 'start', 'limit', 'usage', 'receipt', 'close', 'closeAll'] as const
-
-/** Undefined when none was given; what is no platform is refused. */
-function platformOf(options: PlatformOptions): Platform | undefined {
-  return checkPlatform(checkCallOptions(options, ['signal', 'platform']).platform)
-}
-
-function checkPlatform(platform: Platform | undefined): Platform | undefined {
-  if (platform === undefined || isPlatform(platform)) return platform
-  throw new SandboxError('invalid', `platform: expected a platform, such as createPlatform() makes, got ${kindOf(platform)}`)
-}
-
-function isPlatform(value: Partial<Platform> | null): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return platformMethods.every((name) => typeof value[name] === 'function') && platformFacets.every((name) => typeof value[name] === 'object')
-}
-
-function callOptions(signal: AbortSignal | undefined): CallOptions {
-  return signal === undefined ? {} : { signal }
-}

@@ -31,7 +31,8 @@ const folders = ['../runtimes/', '../../dist/runtimes/']
 
 export function runtimeFiles(): RuntimeFiles {
   const found = folders.map((folder) => new URL(folder, import.meta.url)).find((folder) => textIn(folder) !== undefined)
-  if (found === undefined) throw new SandboxError('internal', 'the kernels of the code interpreter are not where they should be', { hint: 'node scripts/build.mjs' })
+  if (found === undefined)
+    throw new SandboxError('internal', 'the kernels of the code interpreter are not where they should be', { hint: 'node scripts/build.mjs' })
   return { index: indexSchema.parse(JSON.parse(textIn(found) ?? '')), read: (file) => readFile(fileURLToPath(new URL(file, found))) }
 }
 
