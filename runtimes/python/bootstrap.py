@@ -7,6 +7,7 @@ def boot():
     own_folder = sys.path[:1] == [""]
     if own_folder:
         del sys.path[0]
+    modules_before = set(sys.modules)
     import json
     import os
     from _frozen_importlib import ModuleSpec
@@ -34,6 +35,7 @@ def boot():
         builtins = dict(vars(sys.modules["builtins"]))
         sources = dict(load["modules"], glovebox_kernel="")
         loaded = {}
+        modules_before = None
 
         def find_spec(self, name, path=None, target=None):
             if name not in self.sources:
@@ -58,6 +60,7 @@ def boot():
             return self.sources[name]
 
     memory = Memory()
+    memory.modules_before = modules_before
     sys.meta_path.insert(0, memory)
     __import__(load["main"])
     sys.modules[load["main"]].run(memory, own_folder)

@@ -95,7 +95,10 @@ def bar_series(container, x, y):
         start = number(patch.get_y() if is_vertical else patch.get_x())
         if value is not None and start is not None:
             told.append({"label": label, "value": value, "start": start})
-    return {"label": name_of(container), "orientation": orientation, "bars": told}
+    # A histogram gives its label to the first of its bars.
+    named = [name for name in map(name_of, patches) if name]
+    label = name_of(container) or (named[0] if len(named) == 1 else None)
+    return {"label": label, "orientation": orientation, "bars": told}
 
 
 def slot_names(axis, spans):

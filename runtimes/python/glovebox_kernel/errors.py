@@ -19,24 +19,36 @@ def shorten(text, most=MOST):
 
 def is_users(filename):
     """Code that was executed, and files that are neither of the interpreter nor of a package."""
-    if filename.startswith("<"):
-        return filename.startswith("<code ")
-    if filename.startswith(OURS) or "-packages" + os.sep in filename:
+    if filename.startswith("<code "):
+        return True
+    # Compiled extensions name files that are not here, relative to where they were built.
+    if not os.path.isabs(filename) or "-packages" + os.sep in filename:
         return False
     return not (filename.startswith(FOLDER) or filename.startswith(sys.prefix + "/lib/python"))
 
 
 def cut(told, keep):
-    """Leaves out frames, here and in everything that is chained to it."""
+    """Leaves out frames, here and in everything that is chained to it; what happened only among those goes with them."""
     seen, waiting = set(), [told]
     while waiting:
         one = waiting.pop()
         if one is None or id(one) in seen:
             continue
         seen.add(id(one))
-        if one.stack:
-            one.stack[:] = [frame for frame in one.stack if keep(frame.filename)]
+        reduce(one, keep)
+        for link in ("__cause__", "__context__"):
+            before = getattr(one, link)
+            if before is not None and id(before) not in seen and reduce(before, keep):
+                setattr(one, link, None)
         waiting += [one.__cause__, one.__context__, *(getattr(one, "exceptions", None) or [])]
+
+
+def reduce(one, keep):
+    """Whether it had frames, and has none now."""
+    had = bool(one.stack)
+    if had:
+        one.stack[:] = [frame for frame in one.stack if keep(frame.filename)]
+    return had and not one.stack
 
 
 def formatted(error, keep):

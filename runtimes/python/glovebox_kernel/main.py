@@ -1,10 +1,7 @@
 """The kernel: takes one execution after the other, and sets right before each what the last one may have left."""
 
-import sys
-
-MODULES_BEFORE = set(sys.modules)
-
 import os
+import sys
 
 from glovebox_kernel import errors, stdlib
 from glovebox_kernel.asking import Asking
@@ -42,12 +39,13 @@ class Kernel(Showing):
         sys.argv = [""]
         if own_folder:
             sys.path.insert(0, "")
-        stdlib.remember(MODULES_BEFORE)
+        stdlib.remember(self.memory.modules_before)
         builtins = sys.modules["builtins"]
         builtins.display = self.display
         builtins.input = self.asking.make_input()
         sys.displayhook = sys.__displayhook__ = self.show_value
         self.builtins = dict(vars(builtins))
+        self.finding = {name: list(getattr(sys, name)) for name in ("meta_path", "path_hooks", "path")}
         self.builtins_module = builtins
         self.excepthook = sys.excepthook
         self.recursion = sys.getrecursionlimit()
@@ -57,8 +55,11 @@ class Kernel(Showing):
     def mend(self):
         """Puts back what code deleted; what it replaced on purpose stays."""
         for name, value in self.builtins.items():
-            if name not in self.builtins_module.__dict__:
+            if name not in self.builtins_module.__dict__ or (callable(value) and not callable(self.builtins_module.__dict__[name])):
                 setattr(self.builtins_module, name, value)
+        for name in ("meta_path", "path_hooks", "path"):
+            if not getattr(sys, name, None):
+                setattr(sys, name, list(self.finding[name]))
         # A module that was deleted alone was meant to be: it is imported anew.
         was_cleared = "sys" not in sys.modules or "builtins" not in sys.modules
         for name, module in self.modules.items() if was_cleared else ():
@@ -72,6 +73,10 @@ class Kernel(Showing):
         self.streams.restore()
         self.interrupts.install()
         self.hooks.install()
+        if self.memory not in sys.meta_path:
+            sys.meta_path.insert(0, self.memory)
+        self.namespace.setdefault("__builtins__", self.builtins_module)
+        self.namespace.setdefault("__name__", "__main__")
         if self.number == 0:
             stdlib.hide_shadowed()
         self.modules = dict(sys.modules)

@@ -8,6 +8,7 @@ import sys
 import time
 
 FIONREAD = 0x541B
+TIOCOUTQ = 0x5411
 LONGEST_WAIT = 0.02
 
 
@@ -22,11 +23,19 @@ class Order:
         if last is None or last == fd:
             return
         end = time.monotonic() + LONGEST_WAIT
+        while is_unread(last) and time.monotonic() < end:
+            time.sleep(0.0002)
+
+
+def is_unread(fd):
+    """Of a pipe or a socket: whether the other side has yet to read something."""
+    for request in (FIONREAD, TIOCOUTQ):
         try:
-            while any(fcntl.ioctl(last, FIONREAD, b"\0\0\0\0")) and time.monotonic() < end:
-                time.sleep(0.0002)
+            if any(fcntl.ioctl(fd, request, b"\0\0\0\0")):
+                return True
         except OSError:
             pass
+    return False
 
 
 class Outlet(io.RawIOBase):

@@ -41,6 +41,8 @@ export interface ExecuteOptions {
   readonly options?: Readonly<Record<string, string>>
   /** Answers to questions, one after the other; null is the end of input. */
   readonly answers?: readonly (string | null)[]
+  /** Called instead of answering. */
+  readonly onAsk?: () => void
   /** Called with everything printed so far, each time something came. */
   readonly onOutput?: (printed: string) => void
 }
@@ -165,7 +167,7 @@ export class Kernel {
     const token = randomBytes(16).toString('hex')
     for (const [name, value] of Object.entries(options.env ?? {})) this.send('env', token, Buffer.from(`${name}=${value}`))
     for (const [name, value] of Object.entries(options.options ?? {})) this.send('option', token, Buffer.from(`${name}=${value}`))
-    if (options.answers) this.send('option', token, Buffer.from('input=asked'))
+    if (options.answers || options.onAsk) this.send('option', token, Buffer.from('input=asked'))
     const streams = [this.out, this.error]
     for (const stream of streams) stream.pieces.length = 0
     this.watch(token, options.onOutput)
@@ -187,7 +189,8 @@ export class Kernel {
       } else if (kind === 'ask') {
         order.push(`${payload['secret'] ? 'secret' : 'ask'} ${payload['prompt']}`)
         const answer = answers.shift()
-        if (answer === null || answer === undefined) this.send('eof', token, Buffer.alloc(0))
+        if (options.onAsk) options.onAsk()
+        else if (answer === null || answer === undefined) this.send('eof', token, Buffer.alloc(0))
         else this.send('input', token, Buffer.from(answer))
       } else {
         const [stdout, stderr] = streams.map((stream) => Buffer.concat(stream.pieces.slice(1)).toString()) as [string, string]

@@ -135,7 +135,7 @@ export const resultEntries: readonly Entry[] = [
       name: 'KeyError',
       value: "'nope'",
       line: 1,
-      traceback: /^Traceback[^]*<code \d+>", line 1, in <module>\n {4}df\['nope'\]\n( +~+\^+\n)?[^]*KeyError: 'nope'\n$/,
+      traceback: /^Traceback \(most recent call last\):\n {2}File "<code N>", line 1, in <module>\n {4}df\['nope'\]\n( +~+\^+\n)?KeyError: 'nope'\n$/,
     },
   },
   { name: 'an array', needs: ['numpy'], source: 'import numpy as np\nnp.arange(3)', results: [{ text: 'array([0, 1, 2])' }] },
