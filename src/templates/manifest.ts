@@ -36,15 +36,23 @@ const executableMode = 0o755
 const anyExecute = 0o111
 const modeBits = 0o7777
 
-export function writeManifest(lines: readonly TreeLine[], { shell, env }: TreeDefaults): Manifest {
-  const head = JSON.stringify({ schema: 'glovebox-template/1', shell, env: Object.fromEntries(Object.entries(env).sort()) })
-  const text = `${[head, ...lines.map((line) => JSON.stringify(line))].join('\n')}\n`
+export function writeManifest(lines: readonly TreeLine[], defaults: TreeDefaults): Manifest {
+  const text = `${[headOf(defaults), ...lines.map((line) => JSON.stringify(line))].join('\n')}\n`
   const bytes = lines.reduce((sum, [type, , size]) => sum + (type === 'file' ? size : 0), 0)
   return { text, id: manifestId(text), bytes, entries: lines.length }
 }
 
+function headOf({ shell, env }: TreeDefaults): string {
+  return JSON.stringify({ schema: 'glovebox-template/1', shell, env: Object.fromEntries(Object.entries(env).sort()) })
+}
+
 export function manifestId(text: string | Uint8Array): string {
   return `sha256:${createHash('sha256').update(text).digest('hex')}`
+}
+
+/** Whether a manifest says the same of what programs start with. */
+export function hasDefaults(text: string, defaults: TreeDefaults): boolean {
+  return text.slice(0, text.indexOf('\n')) === headOf(defaults)
 }
 
 /** Throws for what is no manifest. */

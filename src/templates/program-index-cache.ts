@@ -48,7 +48,7 @@ async function refresh({ before, view, place }: Refreshed): Promise<ProgramIndex
 /** By what the cell sees, not where the host has it: a template whose sources moved replaces its own index instead of adding one. */
 function keyOf(view: TemplateView): string {
   return createHash('sha256')
-    .update(JSON.stringify([edition, view.tops]))
+    .update(JSON.stringify([edition, view.tops, view.identity]))
     .digest('hex')
     .slice(0, 32)
 }

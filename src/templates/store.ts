@@ -14,7 +14,7 @@ import { folderError, writingTo } from '../sys/folder-error.js'
 import { currentOwner, isAlive, ownerName, parseOwner } from '../sys/owner.js'
 import { templateFolder, templatePlace } from '../sys/places.js'
 import { removeTree } from '../sys/tree-removal.js'
-import { compareTree, manifestId, type WalkOptions } from './manifest.js'
+import { compareTree, hasDefaults, manifestId, type WalkOptions } from './manifest.js'
 import { damagedNote, readRecord, type StoredTemplate } from './record.js'
 import { sealOf } from './seal.js'
 import { cellsUsing, holdObject } from './uses.js'
@@ -86,10 +86,8 @@ export class TemplateStore {
     if (stored === undefined) throw notThere(name)
     const { object, info } = stored
     const manifest = await readFile(join(object, 'manifest'), 'utf8').catch(() => '')
-    const differences =
-      manifestId(manifest) === info.id
-        ? await compareTree(join(object, 'root'), manifest, options)
-        : [{ path: 'the manifest', what: 'is not what the id says' }]
+    const differences = manifestId(manifest) === info.id ? await compareTree(join(object, 'root'), manifest, options) : [wrong('the manifest')]
+    if (manifest !== '' && !hasDefaults(manifest, info)) differences.push(wrong('the record'))
     await (differences.length === 0 ? seal(object) : writeFile(join(object, damagedNote), `${differences[0]?.path} ${differences[0]?.what}\n`, { mode: 0o600 }))
     return differences
   }
@@ -204,6 +202,10 @@ export function damageOf(object: string): string | undefined {
 
 export function notThere(name: string): SandboxError {
   return new SandboxError('not-found', `there is no template ${name} here`, { hint: 'glovebox template ls' })
+}
+
+function wrong(path: string): TemplateDifference {
+  return { path, what: 'is not what the id says' }
 }
 
 function refuseUsed(name: string, cells: readonly string[]): void {

@@ -25,6 +25,11 @@ export class TemplateView {
     this.#links = new Map(root.symlinks.map(({ path, target }) => [path, target]))
   }
 
+  /** What tells it from others that show the same folders; empty where it is what the machine has. */
+  get identity(): string {
+    return this.#root.id ?? ''
+  }
+
   /** The outermost folders that the template shows, by the cell's paths. */
   get tops(): string[] {
     const targets = this.#root.binds.map(({ target }) => target)
