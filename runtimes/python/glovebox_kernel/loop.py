@@ -1,6 +1,6 @@
 """Top-level await: one event loop that lives as long as the context. Loaded at the first await."""
 
-from glovebox_kernel.stdlib import stdlib
+from glovebox_kernel.stdlib import AsLibrary, stdlib
 
 
 class Loop:
@@ -10,7 +10,9 @@ class Loop:
     def open(self):
         asyncio = stdlib("asyncio")
         if self.loop is None or self.loop.is_closed():
-            self.loop = asyncio.new_event_loop()
+            # It imports more of itself when it begins.
+            with AsLibrary():
+                self.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self.loop)
         return self.loop
 

@@ -1,5 +1,7 @@
 """IPython, where it is installed: its formatters, and `%magic`, `!command` and `object?`. Never imported for anything else."""
 
+import os
+import re
 import sys
 
 MARKS = ("%", "!", "?")
@@ -28,13 +30,20 @@ def shell_of(kernel):
     """The one IPython shell of this context, working in the same namespace; None without IPython."""
     try:
         from IPython.core.interactiveshell import InteractiveShell
+        from traitlets.config import Config
     except ImportError:
         return None
     if not InteractiveShell.initialized():
+        import tempfile
+
         display, hook = kernel.builtins_module.display, sys.displayhook
-        shell = InteractiveShell.instance(user_module=kernel.main, user_ns=kernel.namespace, colors="NoColor")
+        # Its history and its settings would be files among those of the code.
+        config = Config()
+        config.HistoryManager.enabled = False
+        options = {} if "IPYTHONDIR" in os.environ else {"ipython_dir": tempfile.mkdtemp(prefix="ipython-")}
+        shell = InteractiveShell.instance(config=config, user_module=kernel.main, user_ns=kernel.namespace, colors="NoColor", **options)
         shell.system = shell.system_raw
-        shell.history_manager.enabled = False
+        shell.enable_gui = lambda *_arguments: None
         # The kernel shows values itself, in order and within bounds.
         kernel.builtins_module.display = display
         kernel.builtins_module.get_ipython = shell.get_ipython
@@ -44,8 +53,22 @@ def shell_of(kernel):
     return InteractiveShell.instance()
 
 
+def compiled(kernel, source, error):
+    """The cell, with magics as Python that does what they say."""
+    text, name = source
+    # Figures are shown anyway, so this one is understood by everyone.
+    text = re.sub(r"^([ \t]*)%matplotlib\b.*$", r"\1pass", text, flags=re.MULTILINE)
+    if text != source[0]:
+        try:
+            return kernel.sources.compile(text, name)
+        except SyntaxError as other:
+            if not may_be_meant(text):
+                raise
+            error = other
+    return kernel.sources.compile(transformed(kernel, text, error), name)
+
+
 def transformed(kernel, text, error):
-    """Python that does what the magics say."""
     shell = shell_of(kernel)
     if shell is not None:
         return shell.transform_cell(text)

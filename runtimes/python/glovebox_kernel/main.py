@@ -171,7 +171,7 @@ class Kernel(Showing):
 
             if not magics.may_be_meant(text):
                 raise
-            return self.sources.compile(magics.transformed(self, text, error), name)
+            return magics.compiled(self, (text, name), error)
 
     def failed(self, error, name):
         sys.settrace(None)
@@ -188,8 +188,6 @@ class Kernel(Showing):
                 sys.excepthook(type(error), error, error.__traceback__)
             except Exception:
                 pass
-        # The frames hold everything the code had in hand.
-        error.__traceback__ = None
         return {"status": "error", "error": told}
 
     @staticmethod
@@ -233,7 +231,8 @@ class Kernel(Showing):
                 name, _, value = payload.partition(b"=")
                 self.settings[name] = value
             elif kind == b"env":
-                self.variables.append(tuple(payload.split(b"=", 1)))
+                name, _, value = payload.partition(b"=")
+                self.variables.append((name, value))
             elif kind == b"execute":
                 self.execute(token, payload)
             elif kind not in (b"input", b"eof"):

@@ -8,6 +8,7 @@ NAMES = getattr(sys, "stdlib_module_names", None) or frozenset(name.split(".")[0
 
 _kept = {}
 _ours = []
+_hidden = {}
 
 
 def is_of_library(module):
@@ -28,23 +29,36 @@ def loaded(name):
     return _kept.get(name)
 
 
+class AsLibrary:
+    """Within it imports find the standard library and nothing else: not what lies on the path, nor what code has imported from there."""
+
+    def __enter__(self):
+        modules = sys.modules
+        self.shadows = {key: value for key, value in list(modules.items()) if key.split(".")[0] in NAMES and not is_of_library(value)}
+        for key in self.shadows:
+            del modules[key]
+        modules.update(_hidden)
+        self.before = set(modules)
+        self.path = sys.path
+        sys.path = [entry for entry in self.path if isinstance(entry, str) and is_library_folder(entry)]
+
+    def __exit__(self, *_error):
+        sys.path = self.path
+        _ours.extend(key for key in sys.modules if key not in self.before)
+        for key in _hidden:
+            sys.modules.pop(key, None)
+        sys.modules.update(self.shadows)
+        hide_shadowed()
+
+
+def is_library_folder(entry):
+    return (entry.startswith(FOLDER) or entry.endswith(".zip")) and "-packages" not in entry
+
+
 def _load(name):
-    modules = sys.modules
-    shadows = {key: value for key, value in list(modules.items()) if key.split(".")[0] in NAMES and not is_of_library(value)}
-    before = set(modules)
-    path = sys.path
-    for key in shadows:
-        del modules[key]
-    sys.path = [entry for entry in path if isinstance(entry, str) and (entry.startswith(FOLDER) or entry.endswith(".zip")) and "-packages" not in entry]
-    try:
+    with AsLibrary():
         __import__(name)
-        module = modules[name]
-    finally:
-        sys.path = path
-    _ours.extend(key for key in modules if key not in before)
-    modules.update(shadows)
-    hide_shadowed()
-    return module
+        return sys.modules[name]
 
 
 def remember(before):
@@ -66,6 +80,11 @@ def hide_shadowed():
         except OSError:
             pass
     for key in _ours:
-        if key.split(".")[0] in names and is_of_library(sys.modules.get(key)):
-            sys.modules.pop(key, None)
+        module = sys.modules.get(key)
+        if key.split(".")[0] not in names or module is None:
+            continue
+        if key not in _hidden and is_of_library(module):
+            _hidden[key] = module
+        if _hidden.get(key) is module:
+            del sys.modules[key]
     del _ours[:]

@@ -427,6 +427,7 @@ const times: readonly Entry[] = [
     source: `fig = plt.figure(); ${drawLine}; plt.show()\nfig.gca().set_title('New')\nfig`,
     results: [figure(line), figure({ ...line, title: 'New' } as Chart, { isMain: true })],
   },
+  { name: 'the magic for figures is understood without IPython', needs, source: `%matplotlib inline\n${drawLine};`, results: [figure(line)] },
   { name: 'closed, and never shown', needs, source: `${drawLine}; plt.close()` },
   { name: 'drawn before an error', needs, source: `${drawLine}\n1 / 0`, results: [figure(line)], error: { name: 'ZeroDivisionError', line: 2 } },
   {
