@@ -37,7 +37,7 @@ export async function converse(setting: Setting, language: Language): Promise<nu
   const stopped = new Promise<never>((_, reject) => interrupts.signal.addEventListener('abort', () => reject(interrupts.signal.reason), { once: true }))
   stopped.catch(() => undefined)
   try {
-    await welcome(state, flags.quiet === true)
+    if (!flags.quiet) await welcome(state)
     while (!state.isOver) {
       startLine(showing.cursor)
       const source = await Promise.race([readSource(reader, state), stopped])
@@ -64,8 +64,7 @@ function placeOfHistory(): string | undefined {
   }
 }
 
-async function welcome({ platform, id, language, signal }: SessionState, isQuiet: boolean): Promise<void> {
-  if (isQuiet) return
+async function welcome({ platform, id, language, signal }: SessionState): Promise<void> {
   const found = (await platform.code.languages(id, { signal }))[language]
   say(`${language}${found.available ? ` ${found.version}` : ''} in a sandbox of its own; .help tells what else there is, Ctrl-D leaves`)
 }

@@ -2,18 +2,14 @@
  * The door for agents: the Model Context Protocol over a pair of byte streams. One connection, one sandbox: it is made at the first call that needs it, keeps
  * files and variables from call to call, and is gone with the connection.
  */
-import { type CallToolResult, McpServer } from '@modelcontextprotocol/server'
+import { McpServer } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import type { Platform } from '../contract/platform.js'
-import { failure } from './answers.js'
-import type { Connection, Context } from './connection.js'
-import { listFiles, readFile, writeFile } from './file-tools.js'
+import type { Connection } from './connection.js'
 import { type LineStreams, LineTransport } from './line-transport.js'
 import { OwnSandbox, type SandboxSource } from './own-sandbox.js'
 import { addResources } from './resources.js'
-import { runCode } from './run-code.js'
-import { runCommand } from './run-command.js'
-import * as schemas from './schemas.js'
+import { addTools } from './tools.js'
 import { Turns } from './turns.js'
 
 export interface McpOptions extends SandboxSource, LineStreams {
@@ -79,72 +75,7 @@ function buildServer(connection: Connection, { version }: McpOptions): McpServer
     { name: 'glovebox', title: 'Glovebox', version },
     { instructions, capabilities: { tools: { listChanged: false }, resources: {} } },
   )
-  const guarded =
-    <Input>(act: (connection: Connection, input: Input, context: Context) => Promise<CallToolResult>) =>
-    async (input: Input, context: Context): Promise<CallToolResult> => {
-      try {
-        return await connection.turns.take(() => act(connection, input, context), context.mcpReq.signal)
-      } catch (error) {
-        return failure(error)
-      }
-    }
-  const inside = { openWorldHint: false }
-  server.registerTool(
-    'run_code',
-    {
-      title: 'Run code',
-      description:
-        'Runs code in an interpreter that keeps its variables, imports and functions from call to call. Gives what it printed, the value of the last expression, figures as images with their data, tracebacks, and the files it made below /workspace.',
-      inputSchema: schemas.runCodeInput,
-      outputSchema: schemas.runCodeOutput,
-      annotations: { title: 'Run code', readOnlyHint: false, destructiveHint: false, idempotentHint: false, ...inside },
-    },
-    guarded(runCode),
-  )
-  server.registerTool(
-    'run_command',
-    {
-      title: 'Run a command',
-      description: 'Runs a line of shell in the sandbox and gives its exit code and what it printed. Nothing of the shell but files stays for the next call.',
-      inputSchema: schemas.runCommandInput,
-      outputSchema: schemas.runCommandOutput,
-      annotations: { title: 'Run a command', readOnlyHint: false, destructiveHint: true, idempotentHint: false, ...inside },
-    },
-    guarded(runCommand),
-  )
-  server.registerTool(
-    'read_file',
-    {
-      title: 'Read a file',
-      description: 'Reads a file of the sandbox, or a part of it: text as text, pictures as images, anything else as base64.',
-      inputSchema: schemas.readFileInput,
-      outputSchema: schemas.readFileOutput,
-      annotations: { title: 'Read a file', readOnlyHint: true, ...inside },
-    },
-    guarded(readFile),
-  )
-  server.registerTool(
-    'write_file',
-    {
-      title: 'Write a file',
-      description: 'Writes a file of the sandbox, with the folders above it. Replaces what is there, unless append is set.',
-      inputSchema: schemas.writeFileInput,
-      outputSchema: schemas.writeFileOutput,
-      annotations: { title: 'Write a file', readOnlyHint: false, destructiveHint: true, idempotentHint: true, ...inside },
-    },
-    guarded(writeFile),
-  )
-  server.registerTool(
-    'list_files',
-    {
-      title: 'List files',
-      description: 'Lists a folder of the sandbox, /workspace unless told otherwise.',
-      inputSchema: schemas.listFilesInput,
-      outputSchema: schemas.listFilesOutput,
-      annotations: { title: 'List files', readOnlyHint: true, ...inside },
-    },
-    guarded(listFiles),
-  )
+  addTools(server, connection)
   addResources(server, connection)
   return server
 }
