@@ -71,6 +71,16 @@ export class OwnedProcess implements AsideProcess {
 /** Of one that did not start. */
 export function unstartedAside(program: UnstartedProgram): AsideProcess {
   const { pid, output, ended } = program
-  const nothing = (): Promise<void> => Promise.resolve()
-  return { pid, output, aside: noPieces, ended, write: () => program.write(), endInput: nothing, signal: nothing, kill: nothing, ref: nothing, unref: nothing }
+  return {
+    pid,
+    output,
+    aside: noPieces,
+    ended,
+    write: () => program.write(),
+    endInput: () => program.endInput(),
+    signal: () => program.signal(),
+    kill: () => program.kill(),
+    ref: () => program.ref(),
+    unref: () => program.unref(),
+  }
 }

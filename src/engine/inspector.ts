@@ -58,8 +58,8 @@ export class Inspector {
   }
 
   /** In full unless another program of this user was; one with an aside is of a kind of its own, with other descriptors. */
-  depthFor(user: UserName, { aside }: Pick<StartRequest, 'aside'> = {}): GatedProgram['depth'] {
-    return this.#knownOf(aside).has(user) ? 'short' : 'full'
+  depthFor(user: UserName, request: Pick<StartRequest, 'aside'> = {}): GatedProgram['depth'] {
+    return this.#knownOf(request).has(user) ? 'short' : 'full'
   }
 
   /** Throws SandboxError('not-enforced') naming what is not as demanded. */
@@ -77,7 +77,7 @@ export class Inspector {
     const look = { run, ...(await this.#look(program)) }
     if (depth === 'full') {
       this.#full = look
-      this.#knownOf(program.request.aside).add(run.user)
+      this.#knownOf(program.request).add(run.user)
     } else {
       this.#short = look
     }
@@ -100,7 +100,7 @@ export class Inspector {
     this.#knownWorkers.add(name)
   }
 
-  #knownOf(aside: boolean | undefined): Set<UserName> {
+  #knownOf({ aside }: Pick<StartRequest, 'aside'>): Set<UserName> {
     return aside === true ? this.#known.aside : this.#known.plain
   }
 

@@ -1,7 +1,7 @@
 export interface Watch {
-  onPiece?(): void
+  readonly onPiece?: () => void
   /** What to throw when the source fails; by default what it threw. */
-  failure?(cause: unknown): Promise<unknown>
+  readonly failure?: (cause: unknown) => Promise<unknown>
 }
 
 /** The same pieces, while someone looks on. */

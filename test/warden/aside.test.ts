@@ -184,7 +184,7 @@ describe('the three streams', () => {
 describe('in bulk', () => {
   const bytes = 2 ** 30
 
-  test('a GiB comes aside, whole, with bounded memory, beside what is printed', { timeout: 120_000 }, async () => {
+  test('a GiB comes aside, whole, with bounded memory, beside what is printed', { timeout: 240_000 }, async () => {
     await using peer = new Peer()
     const chunk = 2 ** 20
     peer.start(
@@ -213,7 +213,7 @@ for index in range(${bytes / chunk}):
     if (process.env.WARDEN_UNDER_TEST === undefined) expect(residentKiB(peer)).toBeLessThan(8 * 1024)
   })
 
-  test('much goes in by 3 and comes back by 4', { timeout: 60_000 }, async () => {
+  test('much goes in by 3 and comes back by 4', { timeout: 120_000 }, async () => {
     await using peer = new Peer()
     const most = 16 * WINDOW
     peer.start(1, shell('exec cat <&3 >&4'))

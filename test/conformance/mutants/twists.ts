@@ -35,6 +35,7 @@ function lyingProcess(process: WardenProcess, lie: WardenLie): WardenProcess {
   return {
     pid: process.pid,
     output: mapped(process.output, lie.output),
+    aside: process.aside,
     write: (bytes) => process.write(lie.input?.(bytes) ?? bytes),
     endInput: () => process.endInput(),
     signal: (number) => process.signal(number),
