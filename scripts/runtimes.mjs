@@ -90,10 +90,12 @@ async function makeKernel(name, from) {
     if (load !== undefined) files.push({ path: `${name}/${load.name}`, text: packagesAsPayload(load.modules) })
     return [language, { kernel: name, ...(options === undefined ? {} : { options }), ...(load === undefined ? {} : { load: `${name}/${load.name}` }) }]
   })
+  /** @param {string} text */
+  const filled = (text) => (text === '{bootstrap}' ? bootstrap : text)
   const kernel = {
     interpreters: plan.interpreters,
-    argv: plan.argv.map((argument) => (argument === '{bootstrap}' ? bootstrap : argument)),
-    env: plan.env ?? {},
+    argv: plan.argv.map(filled),
+    env: Object.fromEntries(Object.entries(plan.env ?? {}).map(([key, value]) => [key, filled(value)])),
     load: `${name}/${payload.name}`,
   }
   return { name, kernel, languages, files }

@@ -8,6 +8,9 @@ const place = /(code-(\d+)\.[jt]s):(\d+):(\d+)/g
 /** Frames of Node, of the kernel, of the inspector that evaluates, and of packages. */
 const foreign = /\(?(?:node:|glovebox:|inspector:\/\/|native\b)|\/node_modules\/|^ {4}at (?:async )?Session\.post|^ {4}at new Promise \(<anonymous>\)|<anonymous>\)?$/
 
+/** Of the kernel itself, which are in nobody's traceback. */
+const ours = /^ *at .*(?:\(glovebox:|Session\.post \(node:inspector|FSReqCallback\.wrapper \[as oncomplete\]|^ *at glovebox:)|^ *at glovebox:/
+
 const bounded = (text) => (text.length > mostCharacters ? `${text.slice(0, mostCharacters - 2)}…` : text)
 
 /** Sources by the number of their execution: the last ones, for the places in what they left behind. */
@@ -39,7 +42,11 @@ export function describeError(system, thrown, { sources, number }) {
   if (!isError(system, thrown)) return describeValue(system, thrown)
   const { name, message, stack } = readError(system, thrown)
   const title = message === '' ? name : `${name}: ${message}`
-  const full = sources.mapped(fullText(system, thrown, stack))
+  const full = sources
+    .mapped(fullText(system, thrown, stack))
+    .split('\n')
+    .filter((line) => !ours.test(line))
+    .join('\n')
   const frames = sources.mapped(stack).split('\n').filter((line) => frameLine.test(line))
   const own = frames.filter((frame) => !foreign.test(frame))
   // The place of an earlier execution's code is no line of this one.

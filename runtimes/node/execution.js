@@ -116,14 +116,14 @@ export class Execution {
     })
   }
 
-  #describe(thrown, { lineNumber, columnNumber, url, scriptId, stackTrace }) {
+  #describe(thrown, { lineNumber, columnNumber, url, stackTrace }) {
     const { system, sources } = this.#parts
     const error = describeError(system, thrown, { sources, number: this.number })
-    const isHere = url === this.name || stackTrace?.callFrames[0]?.url === this.name
-    if (error.line !== undefined || lineNumber === undefined || scriptId === undefined || !isHere) return error
+    // Source that does not parse has a place, and was never anywhere.
+    const isUnparsed = error.name === 'SyntaxError' && error.line === undefined && url === undefined && stackTrace === undefined
+    if (!isUnparsed) return error
     const at = sources.get(this.number).placeOf(lineNumber + 1, columnNumber + 1)
-    if (error.name === 'SyntaxError') return describeSyntaxError({ name: error.name, message: error.value }, { sources, number: this.number, at })
-    return { ...error, ...at }
+    return describeSyntaxError({ name: error.name, message: error.value }, { sources, number: this.number, at })
   }
 
   /** Called again and again: whether an interrupt or an exit ended code that no longer runs. */

@@ -4,15 +4,15 @@ const mostDepth = 500
 
 class Unfit extends Error {}
 
-/** @returns {{ json: string } | { why: 'cut' | 'none' }} */
+/** Code of the value's own can run for ever in here: only from within an evaluation. @returns {{ json: string } | { why: 'cut' | 'none' }} */
 export function boundedJson(value, mostBytes) {
   const writer = { parts: [], left: mostBytes, above: [] }
   try {
     write(value, '', writer)
     return writer.parts.length === 0 ? { why: 'none' } : { json: writer.parts.join('') }
   } catch (error) {
-    if (error instanceof Unfit) return { why: error.message }
-    throw error
+    // A getter or a `toJSON` that throws: it has no JSON.
+    return { why: error instanceof Unfit ? error.message : 'none' }
   }
 }
 

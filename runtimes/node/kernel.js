@@ -92,9 +92,7 @@ class Kernel {
     if (module === undefined) throw new SyntaxError('TypeScript was not loaded into this context')
     if (module.exports === undefined) {
       const loading = { exports: {} }
-      const { TextDecoder, TextEncoder, Buffer } = this.#system.global
-      const names = ['module', 'exports', 'require', 'TextDecoder', 'TextEncoder', 'Buffer']
-      this.#system.compile('typescript', module.source, names)(loading, loading.exports, this.#system.host.require, TextDecoder, TextEncoder, Buffer)
+      this.#system.compile('typescript', module.source, ['module', 'exports', 'require'])(loading, loading.exports, this.#system.host.require)
       module.exports = loading.exports
       module.source = undefined
     }

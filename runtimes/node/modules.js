@@ -23,7 +23,7 @@ export class Modules {
     const module = new this.#Module(filename, undefined)
     module.filename = filename
     module.paths = this.#Module._nodeModulePaths(folder)
-    module._compile('module.exports = { require, import: (...given) => import(...given) }', filename)
+    module._compile('module.exports = { require, import: (name, options) => (options === undefined ? import(name) : import(name, options)) }', filename)
     const here = { ...module.exports, filename, folder }
     this.#made.set(folder, here)
     return here

@@ -53,17 +53,26 @@ function typeOf(view) {
 
 function addForms(bundle, value) {
   for (const key of [shown, alsoShown, '_repr_mimebundle_']) {
-    const forms = typeof value[key] === 'function' ? value[key]() : undefined
+    const forms = formOf(value, key)
     if (typeof forms !== 'object' || forms === null) continue
     for (const [type, form] of Object.entries(forms)) if (type.includes('/') && form !== undefined && form !== null) bundle.set(type, form)
     return
   }
   for (const [name, type] of Object.entries(methods)) {
-    const form = typeof value[name] === 'function' ? value[name]() : undefined
+    const form = formOf(value, name)
     if (form !== undefined && form !== null) bundle.set(type, form)
   }
   const json = bundle.size === 0 && isPlain(value) ? jsonTypeOf(value) : undefined
   if (json !== undefined) bundle.set(json, value)
+}
+
+/** What a method of the value says; one that throws says nothing. */
+function formOf(value, key) {
+  try {
+    return typeof value[key] === 'function' ? value[key]() : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** An object literal or an array, whichever realm it is of. */

@@ -5,17 +5,20 @@
 // termination until the main thread is sure that it has struck.
 import watcher from './watcher.cjs'
 
-const cells = { phase: 0, asked: 1, answered: 2, lock: 3, never: 4 }
+const cells = { phase: 0, asked: 1, answered: 2, lock: 3, never: 4, watching: 5 }
 const phases = { idle: 0, running: 1, awaiting: 2 }
 const tickMs = [40, 65]
 /** A termination that was asked for strikes at the next loop or call: within this time, or it has struck. */
 const strikeMs = 20
+/** For the thread to be there, on a machine that has much else to do. */
+const mostStartMs = 5000
 
 export class Signals {
   #shared = new SharedArrayBuffer(32)
   #cells = new Int32Array(this.#shared)
   #system
   #timers = []
+  #hasThread = false
   #onInterrupt
 
   constructor(system, onInterrupt) {
@@ -26,12 +29,15 @@ export class Signals {
       thread.unref()
       // Without it interrupts do nothing, and the engine's grace ends the kernel.
       thread.on('error', () => {})
+      this.#hasThread = true
     } catch {
       // As above: no threads in this cell.
     }
   }
 
+  /** Returns when an interrupt would be noticed. */
   begin() {
+    if (this.#hasThread) Atomics.wait(this.#cells, cells.watching, 0, mostStartMs)
     Atomics.store(this.#cells, cells.answered, Atomics.load(this.#cells, cells.asked))
     this.#arm()
   }

@@ -20,6 +20,7 @@ export class Surface {
       Object.defineProperty(system.global, name, { value, writable: true, configurable: true, enumerable: false })
     }
     system.process.execArgv = []
+    system.global.Error.stackTraceLimit = 50
     this.restore()
     system.process.setUncaughtExceptionCaptureCallback((error) => this.#uncaught(error))
   }

@@ -7,7 +7,7 @@ const vm = require('node:vm')
 const { workerData } = require('node:worker_threads')
 
 const cells = new Int32Array(workerData.shared)
-const { phase, asked, answered, lock, never } = workerData.cells
+const { phase, asked, answered, lock, never, watching } = workerData.cells
 const { idle, running } = workerData.phases
 
 const session = new Session()
@@ -40,7 +40,11 @@ function interrupt() {
 }
 
 globalThis.watcher = {
-  wait: () => Atomics.wait(cells, never, 0),
+  wait() {
+    Atomics.store(cells, watching, 1)
+    Atomics.notify(cells, watching)
+    Atomics.wait(cells, never, 0)
+  },
   turn(level) {
     for (;;) {
       try {

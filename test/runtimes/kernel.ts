@@ -51,7 +51,7 @@ interface Frame {
 }
 
 interface Index {
-  readonly kernels: Readonly<Record<string, { interpreters: string[]; argv: string[]; load: string }>>
+  readonly kernels: Readonly<Record<string, { interpreters: string[]; argv: string[]; env: Record<string, string>; load: string }>>
   readonly languages: Readonly<Record<string, { kernel: string; options?: string[]; load?: string }>>
 }
 
@@ -96,11 +96,11 @@ export class Kernel {
 
   static async start(name: 'node' | 'python' | 'shell', { cwd, env }: StartOptions = {}): Promise<Kernel> {
     const files = await runtimesOf(name)
-    const { interpreters, argv, load } = (JSON.parse(files.get('index.json') ?? '') as Index).kernels[name] ?? { interpreters: [], argv: [], load: '' }
+    const { interpreters, argv, env: own, load } = (JSON.parse(files.get('index.json') ?? '') as Index).kernels[name] ?? { interpreters: [], argv: [], env: {}, load: '' }
     const program = name === 'node' ? process.execPath : (interpreters[0] ?? '')
     const child = spawn(program, argv, {
       stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
-      env: env ?? { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/tmp', LANG: 'C.UTF-8' },
+      env: { ...(env ?? { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/tmp', LANG: 'C.UTF-8' }), ...own },
       detached: true,
     })
     const kernel = new Kernel(child, files)
