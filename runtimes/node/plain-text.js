@@ -12,7 +12,7 @@ export function plainText(system, value, mostBytes) {
     return { text: system.inspect(isCut ? value.slice(0, mostBytes) : value, { ...inspecting, maxStringLength: null }), isCut }
   } catch (error) {
     // Node's own inspection does not survive a broken Array.prototype.
-    const { json } = system.types.isProxy(value) ? {} : boundedJson(value, mostBytes)
+    const { json } = system.types.isProxy(value) || hasInspection(system, value) ? {} : boundedJson(value, mostBytes)
     return { text: json ?? `[${kindOf(value)} that cannot be shown: ${messageOf(system, error)}]`, isCut: false }
   }
 }
@@ -30,7 +30,15 @@ function objectText(system, value, mostBytes) {
 /** Whether it is bounded, or shown, in another way than by its keys. */
 function isCustom(system, value) {
   if (typeof value !== 'object' || value === null || system.types.isProxy(value)) return true
-  return Array.isArray(value) || ArrayBuffer.isView(value) || typeof value[system.inspect.custom] === 'function'
+  return Array.isArray(value) || ArrayBuffer.isView(value) || hasInspection(system, value)
+}
+
+function hasInspection(system, value) {
+  try {
+    return typeof value[system.inspect.custom] === 'function'
+  } catch {
+    return true
+  }
 }
 
 function kindOf(value) {

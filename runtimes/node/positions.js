@@ -26,7 +26,9 @@ export class Edits {
   }
 
   apply() {
-    const sorted = this.#edits.toSorted?.((a, b) => a.start - b.start || a.order - b.order) ?? [...this.#edits].sort((a, b) => a.start - b.start || a.order - b.order)
+    // What is inserted somewhere comes before what replaces the text there.
+    const isReplacing = ({ start, end }) => (start === end ? 0 : 1)
+    const sorted = [...this.#edits].sort((a, b) => a.start - b.start || isReplacing(a) - isReplacing(b) || a.order - b.order)
     const shifts = []
     const parts = []
     let at = 0

@@ -5,7 +5,7 @@
 // termination until the main thread is sure that it has struck.
 import watcher from './watcher.cjs'
 
-const cells = { phase: 0, asked: 1, answered: 2, lock: 3, never: 4, watching: 5 }
+const cells = { phase: 0, asked: 1, answered: 2, lock: 3, never: 4, watching: 5, renew: 6 }
 const phases = { idle: 0, running: 1, awaiting: 2 }
 const tickMs = [40, 65]
 /** A termination that was asked for strikes at the next loop or call: within this time, or it has struck. */
@@ -67,9 +67,21 @@ export class Signals {
 
   end() {
     this.#disarm()
+    this.#listen()
     Atomics.store(this.#cells, cells.phase, phases.idle)
     Atomics.store(this.#cells, cells.answered, Atomics.load(this.#cells, cells.asked))
     Atomics.notify(this.#cells, cells.answered)
+  }
+
+  /** Code that removed all listeners removed ours too, and with it what keeps SIGINT from ending the process. */
+  #listen() {
+    const { process, listenerCount, on } = this.#system
+    if (!this.#hasThread || listenerCount(process, 'SIGINT') > 0) return
+    on(process, 'SIGINT', () => {})
+    Atomics.store(this.#cells, cells.watching, 0)
+    Atomics.store(this.#cells, cells.renew, 1)
+    Atomics.notify(this.#cells, cells.never)
+    Atomics.wait(this.#cells, cells.watching, 0, mostStartMs)
   }
 
   #release() {

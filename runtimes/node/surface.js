@@ -92,8 +92,9 @@ export class Surface {
     if (system.process.listenerCount('uncaughtException') > 0) return system.process.emit('uncaughtException', error, 'uncaughtException')
     const execution = this.#current()
     const described = describeError(system, error, { sources, number: execution?.number ?? 0 })
-    // An error of the code that runs ends it; of code that ran before, it is told.
-    if (execution !== undefined && described.line !== undefined) execution.uncaught(described)
+    // An error of the code that runs ends it, as it would end a script; of code that ran before, it is told.
+    const origins = Array.from(described.full.matchAll(/code-(\d+)\.[jt]s/g), ([, number]) => Number(number))
+    if (execution !== undefined && (origins.length === 0 || origins.includes(execution.number))) execution.uncaught(described)
     else this.tell(`Uncaught ${described.full}`)
   }
 

@@ -27,6 +27,8 @@ export function systemOf(host) {
   return {
     ...{ host, fs, read, readSync, writeSync, fstatSync, readdirSync, setTimeout, clearTimeout, inspect, types, Session, Worker, Writable, process },
     env: process.env,
+    listenerCount: uncurried(process.listenerCount),
+    on: uncurried(process.on),
     cwd: process.cwd.bind(process),
     chdir: process.chdir.bind(process),
     nextTick: process.nextTick.bind(process),

@@ -7,7 +7,7 @@ const vm = require('node:vm')
 const { workerData } = require('node:worker_threads')
 
 const cells = new Int32Array(workerData.shared)
-const { phase, asked, answered, lock, never, watching } = workerData.cells
+const { phase, asked, answered, lock, never, watching, renew } = workerData.cells
 const { idle, running } = workerData.phases
 
 const session = new Session()
@@ -49,10 +49,15 @@ globalThis.watcher = {
     for (;;) {
       try {
         scripts[level].runInThisContext({ breakOnSigint: true })
+        // All the way out, and in again: that has Node take SIGINT anew, after code made it forget.
+        if (Atomics.load(cells, renew) === 1) return
       } catch {
         interrupt()
       }
     }
   },
 }
-globalThis.watcher.turn(scripts.length - 1)
+for (;;) {
+  Atomics.store(cells, renew, 0)
+  globalThis.watcher.turn(scripts.length - 1)
+}

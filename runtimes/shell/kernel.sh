@@ -115,7 +115,8 @@ __glovebox_settle() {
 # Makes one command of the code, so that what throws the shell out of it throws it out of all of it.
 # Not where it sets aliases, which take effect with the next command that is read; nor where it is no command, which bash says best of the code as it is.
 __glovebox_wrap() {
-  __glovebox_code="{ __glovebox_past; } 2>/dev/null; $__glovebox_payload"
+  __glovebox_code="{ __glovebox_start; } 2>/dev/null; $__glovebox_payload"
+  [[ $__glovebox_payload =~ \$\{?(\?|PIPESTATUS) ]] && __glovebox_code="{ __glovebox_start; __glovebox_past; } 2>/dev/null; $__glovebox_payload"
   if [[ ! $__glovebox_payload =~ (^|[[:space:]\;\&])(un)?alias[[:space:]] ]] && builtin eval "__glovebox_try() { $__glovebox_code"$'\n}'; then
     __glovebox_code="{ $__glovebox_code"$'\n}'
   fi
@@ -146,16 +147,20 @@ __glovebox_next() {
   PROMPT_COMMAND=$__glovebox_loop IGNOREEOF=1000000 __glovebox_state=running
 }
 
-# What $? is where code begins: that of the code before, as at a prompt.
-__glovebox_past() {
+# What bash calls the line on which code begins.
+__glovebox_start() {
   __glovebox_first=${BASH_LINENO[0]}
+}
+
+# What $? is for code that asks for it at once: that of the code before, as at a prompt.
+__glovebox_past() {
   [[ -o errexit ]] || return "$__glovebox_status"
 }
 
 # Where something failed; under `set -e` that is the end of the execution, and not of the shell.
 __glovebox_failed() {
   builtin local status="$?"
-  [[ $BASHPID == "$__glovebox_pid" && $__glovebox_state == running ]] || return "$status"
+  [[ $BASHPID == "$__glovebox_pid" && $__glovebox_state == running && $BASH_COMMAND != __glovebox_past ]] || return "$status"
   __glovebox_line=$((BASH_LINENO[0] - __glovebox_first + 1))
   if [[ -o errexit ]]; then
     __glovebox_ending=failed __glovebox_status=$status
@@ -199,7 +204,7 @@ builtin trap __glovebox_last EXIT
 __glovebox_loop='__glovebox_settle "$?" || :; while __glovebox_next; do '
 __glovebox_loop+='builtin eval "$__glovebox_code" 0</dev/null 1>&201 2>&202 200<&- 201>&- 202>&- 204>&-; __glovebox_settle "$?" || :; done; '
 __glovebox_loop+='[[ $__glovebox_over == yes ]] && builtin exit 0; __glovebox_settle 0 || :'
-builtin readonly -f __glovebox_{read,frame,send,print_mark,set,text,error,report,settle,wrap,next,past,failed,throw,last}
+builtin readonly -f __glovebox_{read,frame,send,print_mark,set,text,error,report,settle,wrap,next,start,past,failed,throw,last}
 builtin readonly __glovebox_loop __glovebox_pid
 __glovebox_send ready - "{\"language\":\"bash\",\"version\":\"${BASH_VERSION%%(*}\"}"
 PROMPT_COMMAND=$__glovebox_loop IGNOREEOF=1000000
