@@ -1,16 +1,7 @@
 # Given to the interpreter as `-c`: takes the kernel's source from descriptor 3 and runs it from memory.
-# All names are local to a function: the module __main__ becomes the code's own, and nothing of ours may stay in it.
-def boot():
-    import sys
-
-    # The kernel's own imports never come from the folder that it happens to begin in.
-    own_folder = sys.path[:1] == [""]
-    if own_folder:
-        del sys.path[0]
-    modules_before = set(sys.modules)
-    import json
-    import os
-    from _frozen_importlib import ModuleSpec
+# Nothing here is used through a global name later: the module __main__ becomes the code's own, and these names go.
+def take_load(os):
+    """The payload of the first frame."""
 
     def read(length):
         data = b""
@@ -27,13 +18,16 @@ def boot():
     kind, _, length = head.split()
     if kind != b"load":
         os._exit(64)
-    load = json.loads(read(int(length)))
+    return read(int(length))
+
+
+def make_memory(modules, builtins):
+    from _frozen_importlib import ModuleSpec
 
     class Memory:
         """Finds and loads the kernel's modules; one that was loaded once is never loaded again, whatever becomes of sys.modules."""
 
-        builtins = dict(vars(sys.modules["builtins"]))
-        sources = dict(load["modules"], glovebox_kernel="")
+        sources = dict(modules, glovebox_kernel="")
         loaded = {}
         modules_before = None
 
@@ -53,13 +47,29 @@ def boot():
                 return
             self.loaded[name] = module
             # Its own copy: code that deletes or shadows builtins does so for itself.
-            module.__dict__["__builtins__"] = self.builtins
-            exec(compile(self.sources[name], module.__spec__.origin, "exec", dont_inherit=True), module.__dict__)
+            module.__dict__["__builtins__"] = builtins
+            run(compile_source(self.sources[name], module.__spec__.origin, "exec", dont_inherit=True), module.__dict__)
 
         def get_source(self, name):
             return self.sources[name]
 
-    memory = Memory()
+    run, compile_source = exec, compile
+    return Memory()
+
+
+def boot():
+    import sys
+
+    # The kernel's own imports never come from the folder that it happens to begin in.
+    own_folder = sys.path[:1] == [""]
+    if own_folder:
+        del sys.path[0]
+    modules_before = set(sys.modules)
+    import json
+    import os
+
+    load = json.loads(take_load(os))
+    memory = make_memory(load["modules"], dict(vars(sys.modules["builtins"])))
     memory.modules_before = modules_before
     sys.meta_path.insert(0, memory)
     __import__(load["main"])

@@ -12,6 +12,28 @@ def name_of(artist):
     return label if isinstance(label, str) and label and not label.startswith("_") else None
 
 
+def of_legend(axes, colour):
+    """What the legend calls that colour: some libraries label it alone, and not what is drawn."""
+    legend = axes.get_legend()
+    if legend is None:
+        return None
+    from matplotlib.colors import to_hex
+
+    handles = getattr(legend, "legend_handles", None) or getattr(legend, "legendHandles", [])
+    for handle, text in zip(handles, legend.get_texts()):
+        for method in ("get_facecolor", "get_color"):
+            own = getattr(handle, method, lambda: None)()
+            if own is None or isinstance(own, str) and own == "none":
+                continue
+            own = own[0] if hasattr(own, "ndim") and own.ndim == 2 and len(own) else own
+            try:
+                if to_hex(own) == to_hex(colour):
+                    return text.get_text() or None
+            except ValueError:
+                pass
+    return None
+
+
 def is_empty(axes):
     return not (axes.lines or axes.collections or axes.patches or axes.images or axes.containers or axes.texts)
 
@@ -50,7 +72,7 @@ def lines(axes, x, y, as_points):
         xs, ys = line.get_xdata(orig=False), line.get_ydata(orig=False)
         points = [[x.value(a), y.value(b)] for a, b in thinned(xs, ys)]
         if points:
-            told.append({"label": name_of(line) or container_name(axes, line), "points": points, "count": len(xs)})
+            told.append({"label": name_of(line) or container_name(axes, line) or of_legend(axes, line.get_color()), "points": points, "count": len(xs)})
     return told
 
 
@@ -71,9 +93,26 @@ def scatters(axes, x, y):
         offsets = offsets.filled(float("nan")) if hasattr(offsets, "filled") else offsets
         if len(offsets):
             xs, ys = offsets[:, 0], offsets[:, 1]
-            pairs = [[x.value(a), y.value(b)] for a, b in thinned(xs, ys)]
-            told.append({"label": name_of(points), "points": pairs, "count": len(xs)})
+            told += [point_series(label, (xs[rows], ys[rows]), (x, y)) for label, rows in by_colour(axes, points, len(xs))]
     return told
+
+
+def point_series(label, places, along):
+    (xs, ys), (x, y) = places, along
+    return {"label": label, "points": [[x.value(a), y.value(b)] for a, b in thinned(xs, ys)], "count": len(xs)}
+
+
+def by_colour(axes, points, count):
+    """One series, or one for each colour where the legend has a name for all of them: (label, which of the points)."""
+    whole = [(name_of(points), slice(None))]
+    colours = points.get_facecolors()
+    if name_of(points) or axes.get_legend() is None or len(colours) != count or count > MOST_POINTS:
+        return whole
+    rows = {}
+    for row, colour in enumerate(map(tuple, colours)):
+        rows.setdefault(colour, []).append(row)
+    named = [(of_legend(axes, colour), places) for colour, places in rows.items()] if len(rows) <= 50 else []
+    return named if named and all(label for label, _ in named) else whole
 
 
 def bars(axes, x, y):
@@ -97,14 +136,15 @@ def bar_series(container, x, y):
             told.append({"label": label, "value": value, "start": start})
     # A histogram gives its label to the first of its bars.
     named = [name for name in map(name_of, patches) if name]
-    label = name_of(container) or (named[0] if len(named) == 1 else None)
+    label = name_of(container) or (named[0] if len(named) == 1 else None) or of_legend(x.axes, patches[0].get_facecolor())
     return {"label": label, "orientation": orientation, "bars": told}
 
 
 def slot_names(axis, spans):
     """A histogram's bars touch each other and are called by what they span; others by where they stand."""
     centres = [float(start + width / 2) for start, width in spans]
-    if axis.scale in ("categorical", "datetime") or not touches(spans) or all(abs(c - round(c)) < 1e-9 for c in centres):
+    is_counted = all(abs(centre - round(centre)) < 1e-9 and abs(width - 1) < 1e-9 for centre, (_, width) in zip(centres, spans))
+    if axis.scale in ("categorical", "datetime") or not touches(spans) or is_counted:
         return [axis.slot(centre) for centre in centres]
     return ["%.6g – %.6g" % (start, start + width) for start, width in spans]
 

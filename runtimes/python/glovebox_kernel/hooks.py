@@ -1,8 +1,30 @@
 """What is done right after code has imported a module: figures without windows, passwords without a terminal."""
 
+import os
 import sys
 
 SHOWN_BY = {"plotly.basedatatypes": "BaseFigure", "PIL.Image": "Image"}
+
+
+def give_settings_a_folder():
+    """matplotlib keeps a list of fonts: not among the files of the code, and where home cannot be written somewhere else without a warning."""
+    own = os.path.join(os.path.expanduser("~"), ".config", "matplotlib")
+    if os.environ.get("MPLCONFIGDIR") or os.path.isdir(own) or os.environ.get("XDG_CONFIG_HOME"):
+        return
+    import tempfile
+
+    try:
+        # The same for all contexts, so that fonts are looked for once.
+        folder = os.path.join(tempfile.gettempdir(), "matplotlib-%d" % os.getuid())
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            status = os.lstat(folder)
+            if status.st_uid != os.getuid() or status.st_mode & 0o170022 != 0o040000:
+                folder = tempfile.mkdtemp(prefix="matplotlib-")
+        os.environ["MPLCONFIGDIR"] = folder
+    except OSError:
+        pass
 
 
 class Hooks:
@@ -30,6 +52,8 @@ class Hooks:
     def find_spec(self, name, path=None, target=None):
         if self.finding or name not in self.after:
             return None
+        if name == "matplotlib":
+            give_settings_a_folder()
         self.finding = True
         try:
             spec = self.found(name, path, target)
@@ -68,8 +92,6 @@ class Hooks:
         module.getpass = module.unix_getpass = self.kernel.asking.make_getpass()
 
     def after_matplotlib(self, module):
-        import os
-
         if not os.environ.get("MPLBACKEND"):
             module.use("agg")
 
