@@ -2,7 +2,8 @@
  * Debian's package tool, with a state of its own: nothing of this machine's is changed and no right is needed, whoever runs it. Of the machine's configuration it has the
  * ways to the network and the sources; hooks, preferences and permissions to skip a signature are left out.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { SandboxError } from '../contract/errors.js'
@@ -18,8 +19,11 @@ export interface AptRun {
 
 const apt = '/usr/bin/apt-get'
 const aptConfig = '/usr/bin/apt-config'
-/** Ends what it starts when we are gone, however that came about. */
-const setpriv = '/usr/bin/setpriv'
+/** apt-get changes its ids, and so forgets whose death is to be its own; `timeout` does not, and passes on what ends it. */
+const bound = ['/usr/bin/setpriv', '--pdeathsig', 'TERM', '/usr/bin/timeout', '--kill-after=5', '3600']
+const lookAtDiskMs = 500
+/** Less than this is none: on a full disk apt-get waits for ever. */
+const leastFreeBytes = 2 ** 20
 const passedOn = ['http_proxy', 'https_proxy', 'ftp_proxy', 'no_proxy', 'HTTPS_PROXY', 'NO_PROXY']
 
 export function hasApt(): boolean {
@@ -33,6 +37,7 @@ export async function runApt(args: readonly string[], { config, signal, onProgre
   const process = await spawnProcess(boundToUs(command), { cwd: '/', env: environment(config), descriptors: ['pipe'] })
   const stop = (): void => process.signal('SIGTERM')
   signal?.addEventListener('abort', stop, { once: true })
+  const disk = watchDisk(dirname(config), stop)
   try {
     process.channel.end()
     const status = process.pipes.get(3)
@@ -40,10 +45,27 @@ export async function runApt(args: readonly string[], { config, signal, onProgre
     if (status) createInterface({ input: status }).on('line', (line) => tell(line, onProgress))
     const [printed, { code }] = await Promise.all([text(process.channel), process.wait()])
     signal?.throwIfAborted()
-    if (code !== 0) throw refusalOf(process.diagnosis())
+    if (code !== 0) throw disk.refusal() ?? refusalOf(process.diagnosis())
     return printed
   } finally {
+    disk.end()
     signal?.removeEventListener('abort', stop)
+  }
+}
+
+/** Tells when nothing is left of the disk that a folder is on. */
+function watchDisk(folder: string, onFull: () => void): { refusal(): SandboxError | undefined; end(): void } {
+  let isFull = false
+  const look = (): void => {
+    const { bavail, bsize } = statfsSync(folder)
+    if (bavail * bsize >= leastFreeBytes) return
+    isFull = true
+    onFull()
+  }
+  const timer = setInterval(look, lookAtDiskMs)
+  return {
+    refusal: () => (isFull ? new SandboxError('full', `no space is left in ${folder}`, { hint: `df -h ${folder}` }) : undefined),
+    end: () => clearInterval(timer),
   }
 }
 
@@ -79,7 +101,7 @@ function tell(line: string, onProgress: AptRun['onProgress']): void {
 }
 
 function boundToUs(command: string[]): [string, ...string[]] {
-  return (existsSync(setpriv) ? [setpriv, '--pdeathsig', 'KILL', ...command] : command) as [string, ...string[]]
+  return (existsSync(bound[0] as string) ? [...bound, ...command] : command) as [string, ...string[]]
 }
 
 function plainEnvironment(): Record<string, string> {

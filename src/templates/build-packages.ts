@@ -1,6 +1,6 @@
 /** From a recipe to the verified packages that it is made of. What was downloaded stays, and is used again by the next build. */
 import { createHash } from 'node:crypto'
-import { createReadStream, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createReadStream, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -36,6 +36,7 @@ const keyrings: Readonly<Record<string, string>> = {
   ubuntu: '/usr/share/keyrings/ubuntu-archive-keyring.gpg',
 }
 const components = ['main', 'universe']
+const freshMs = 10 * 60_000
 
 /** Sorted by name; every file is what the signed lists say. */
 export async function fetchPackages(order: PackageOrder): Promise<VerifiedPackage[]> {
@@ -133,13 +134,24 @@ function configText(folder: string, network: readonly string[]): string {
 
 /** Without the net, what was fetched before may still do. */
 async function refreshLists({ folder, signal, tell }: PackageOrder, config: string): Promise<void> {
+  const stamp = join(folder, 'refreshed')
+  const sources = readFileSync(join(folder, 'sources', 'glovebox.sources'), 'utf8')
+  if (isFresh(stamp, sources)) return
   try {
+    rmSync(stamp, { force: true })
     await runApt(['update'], { config, signal, onProgress: (fraction) => tell({ type: 'progress', phase: 'lists', fraction }) })
+    writeFileSync(stamp, sources)
   } catch (error) {
     const kept = (await readdir(join(folder, 'state', 'lists'))).filter((name) => name.includes('_Packages'))
     if (!(error instanceof SandboxError) || kept.length === 0) throw error
     tell({ type: 'note', text: `${error.message}; going on with the lists of packages from before` })
   }
+}
+
+/** The lists were read a moment ago, from the same sources. */
+function isFresh(stamp: string, sources: string): boolean {
+  const status = statSync(stamp, { throwIfNoEntry: false })
+  return status !== undefined && Math.abs(Date.now() - status.mtimeMs) < freshMs && readFileSync(stamp, 'utf8') === sources
 }
 
 export interface SourcesHere {
