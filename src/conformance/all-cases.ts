@@ -4,6 +4,8 @@ import { memoryAttackCases } from './cases/attacks-memory.js'
 import { processAttackCases } from './cases/attacks-processes.js'
 import { badInputCases } from './cases/bad-input.js'
 import { bytesCases } from './cases/bytes.js'
+import { codeCases } from './cases/code.js'
+import { codeAttackCases } from './cases/code-attacks.js'
 import { concurrencyCases } from './cases/concurrency.js'
 import { endingCases } from './cases/endings.js'
 import { fileCases } from './cases/files.js'
@@ -46,6 +48,8 @@ export const allCases: readonly Case[] = [
   ...accountingCases,
   ...receiptCases,
   ...portCases,
+  ...codeCases,
+  ...codeAttackCases,
   ...snapshotCases,
   ...overlaySnapshotCases,
   ...concurrencyCases,

@@ -17,6 +17,7 @@ export type {
   Listener,
   Need,
   Subject,
+  SubjectCode,
   SubjectProcess,
   SubjectResult,
   SubjectRunOptions,

@@ -63,13 +63,14 @@ async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
 }
 
 /** What only some depths have. */
-function extrasOf(sandbox: SubjectSandbox): Pick<SubjectSandbox, 'limit' | 'usage' | 'receipt' | 'snapshots' | 'processes'> {
+function extrasOf(sandbox: SubjectSandbox): Pick<SubjectSandbox, 'limit' | 'usage' | 'receipt' | 'snapshots' | 'processes' | 'code'> {
   return {
     ...(sandbox.limit && { limit: sandbox.limit.bind(sandbox) }),
     ...(sandbox.usage && { usage: sandbox.usage.bind(sandbox) }),
     ...(sandbox.receipt && { receipt: sandbox.receipt.bind(sandbox) }),
     ...(sandbox.snapshots && { snapshots: sandbox.snapshots }),
     ...(sandbox.processes && { processes: sandbox.processes }),
+    ...(sandbox.code && { code: sandbox.code }),
   }
 }
 

@@ -1,7 +1,8 @@
+import type { CodeRequest, ContextInfo, ContextRequest, PlatformCode, PlatformExecution } from '../contract/code.js'
 import type { DriverLimit, Feature, Probe } from '../contract/driver.js'
 import type { FileCalls } from '../contract/files.js'
 import type { LimitsInput, RunLimitsInput } from '../contract/limits.js'
-import type { SandboxUsage } from '../contract/platform.js'
+import type { CallOptions, SandboxUsage } from '../contract/platform.js'
 import type { ProcessInfo, ProcessName } from '../contract/processes.js'
 import type { Receipt } from '../contract/receipt.js'
 import type { Command, Ending, OutputEvent, Outcome, Usage, SignalName, TerminalSize } from '../contract/run.js'
@@ -40,6 +41,7 @@ export interface SubjectSandbox {
   receipt?(): Promise<Receipt>
   readonly snapshots?: SubjectSnapshots
   readonly processes?: SubjectProcesses
+  readonly code?: SubjectCode
   close(): Promise<void>
 }
 
@@ -52,6 +54,16 @@ export interface SubjectProcesses {
 
 export interface SubjectKept extends SubjectProcess {
   resize(size: TerminalSize): Promise<void>
+}
+
+/** Code in contexts, of one sandbox. */
+export interface SubjectCode {
+  languages(): ReturnType<PlatformCode['languages']>
+  execute(request: CodeRequest, options?: CallOptions): Promise<PlatformExecution>
+  create(request?: ContextRequest): Promise<ContextInfo>
+  list(): Promise<readonly ContextInfo[]>
+  restart(context: string): Promise<ContextInfo>
+  remove(context: string): Promise<boolean>
 }
 
 /** Of one sandbox; `remove` is of all that are kept. */

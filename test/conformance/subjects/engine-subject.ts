@@ -55,6 +55,14 @@ function wrapSandbox(platform: Platform, sandbox: Sandbox): SubjectSandbox {
       attach: (name, options) => platform.processes.attach(sandbox.id, name, options),
       list: () => sandbox.processes(),
     },
+    code: {
+      languages: () => platform.code.languages(sandbox.id),
+      execute: (request, options) => platform.code.execute(sandbox.id, request, options),
+      create: (request) => platform.code.createContext(sandbox.id, request),
+      list: () => platform.code.listContexts(sandbox.id),
+      restart: (context) => platform.code.restartContext(sandbox.id, context),
+      remove: (context) => platform.code.removeContext(sandbox.id, context),
+    },
     snapshots: {
       take: (options) => sandbox.snapshot(options),
       diff: (options) => sandbox.diff(options),
