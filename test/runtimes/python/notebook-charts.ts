@@ -486,4 +486,45 @@ const times: readonly Entry[] = [
   },
 ]
 
-export const chartEntries: readonly Entry[] = [...kinds, ...times]
+const frame = "pd.DataFrame({'k': ['a', 'a', 'b', 'b'], 'v': [1, 2, 3, 9], 'h': ['m', 'n', 'm', 'n']})"
+const bySeaborn: readonly Entry[] = [
+  {
+    name: 'bars of seaborn',
+    needs: ['matplotlib', 'pandas', 'seaborn'],
+    source: `import seaborn, pandas as pd\nframe = ${frame}\nseaborn.barplot(data=frame, x='k', y='v', hue='h', errorbar=None); ${yOnly};`,
+    results: [
+      figure({
+        type: 'bar',
+        title: null,
+        x: categories(['a', 'b'], { label: 'k' }),
+        y: { ...y, label: 'v' },
+        series: [bars('m', { a: 1, b: 3 }), bars('n', { a: 2, b: 9 })],
+      }),
+    ],
+  },
+  {
+    name: 'points of seaborn',
+    needs: ['matplotlib', 'pandas', 'seaborn'],
+    source: `seaborn.scatterplot(data=frame, x='k', y='v', hue='h'); ${yOnly};`,
+    results: [
+      figure({
+        type: 'scatter',
+        title: null,
+        x: categories(['a', 'b'], { label: 'k' }),
+        y: { ...y, label: 'v' },
+        series: [
+          points('m', [
+            ['a', 1],
+            ['b', 3],
+          ]),
+          points('n', [
+            ['a', 2],
+            ['b', 9],
+          ]),
+        ],
+      }),
+    ],
+  },
+]
+
+export const chartEntries: readonly Entry[] = [...kinds, ...times, ...bySeaborn]

@@ -165,4 +165,54 @@ export const resultEntries: readonly Entry[] = [
     results: [{ text: /^<PIL.Image.Image image mode=L size=256x256/, hasPng: true }],
   },
   { name: 'which it shows', needs: ['PIL'], source: "Image.linear_gradient('L').convert('CMYK').show()", results: [{ isMain: false, hasPng: true }] },
+  {
+    name: 'a DataFrame of polars',
+    needs: ['polars'],
+    source: [
+      'import polars as pl, datetime',
+      "frame = pl.DataFrame({'n': [1, None], 'f': [1.5, float('nan')], 's': ['x', None], 'b': [True, False], 'd': [datetime.date(2024, 1, 1)] * 2,",
+      "  'u': [datetime.timedelta(days=1, seconds=90.5)] * 2, 'l': [[1], None]})",
+      "frame.with_columns(pl.col('s').cast(pl.Categorical).alias('c'))",
+    ].join('\n'),
+    results: [
+      {
+        text: /^shape: \(2, 8\)/,
+        patterns: { 'text/html': /<table/ },
+        table: {
+          columns: [
+            { name: 'n', type: 'integer', values: [1, null] },
+            { name: 'f', type: 'number', values: [1.5, null] },
+            { name: 's', type: 'string', values: ['x', null] },
+            { name: 'b', type: 'boolean', values: [true, false] },
+            { name: 'd', type: 'datetime', values: ['2024-01-01', '2024-01-01'] },
+            { name: 'u', type: 'duration', values: ['P1DT0H1M30.5S', 'P1DT0H1M30.5S'] },
+            { name: 'l', type: 'other', values: ['[1]', null] },
+            { name: 'c', type: 'category', values: ['x', null] },
+          ],
+          rows: 2,
+        },
+      },
+    ],
+  },
+  {
+    name: 'a Series of polars',
+    needs: ['polars'],
+    source: "frame['n']",
+    results: [{ types: ['text/html'], table: { columns: [{ name: 'n', type: 'integer', values: [1, null] }], rows: 2 } }],
+  },
+  {
+    name: 'a chart of altair',
+    needs: ['altair'],
+    source: "import altair\nchart = altair.Chart(altair.Data(values=[{'x': 1}])).mark_bar().encode(x='x:Q')\ndata = display(chart)\nchart.to_dict()['mark']",
+    results: [
+      { isMain: false, text: /^alt\.Chart\(/, types: ['application/vnd.vegalite.v6+json'] },
+      { text: "{'type': 'bar'}", values: { 'application/json': { type: 'bar' } } },
+    ],
+  },
+  {
+    name: 'a formula of sympy',
+    needs: ['sympy'],
+    source: "import sympy\nsympy.Symbol('x') ** 2",
+    results: [{ text: 'x**2', values: { 'text/latex': '$\\displaystyle x^{2}$' } }],
+  },
 ]

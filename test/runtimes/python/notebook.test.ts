@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -9,12 +9,14 @@ describe('the notebook, over pipes', () => {
   const folder = mkdtempSync(join(tmpdir(), 'glovebox-notebook-'))
   let kernel: Kernel
   let present: readonly string[]
+  // A folder with packages that the interpreter has not may be given.
+  const env = { PATH: '/usr/bin:/bin', HOME: folder, LANG: 'C.UTF-8', PYTHONPATH: process.env['GLOVEBOX_TEST_PYTHONPATH'] ?? '' }
 
   beforeAll(async () => {
-    await using first = await Kernel.start()
+    await using first = await Kernel.start({ env })
     const found = await first.execute(presenceSource)
     present = found.results[0]?.data['application/json'] as string[]
-    kernel = await Kernel.start({ cwd: folder })
+    kernel = await Kernel.start({ cwd: folder, env })
   }, 120_000)
 
   afterAll(async () => {
@@ -29,6 +31,10 @@ describe('the notebook, over pipes', () => {
       expect(problemsOf(entry, await kernel.execute(entry.source, entry.given))).toEqual([])
     })
   }
+
+  test('leaves no files but those of the code', () => {
+    expect(readdirSync(folder).sort()).toEqual(['__pycache__', 'helper.py'])
+  })
 
   test('there are enough of them', () => {
     expect(notebook.length).toBeGreaterThan(100)
