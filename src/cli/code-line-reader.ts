@@ -112,7 +112,7 @@ class QuietableOutput extends Writable {
   isQuiet = false
 
   constructor() {
-    super({ decodeStrings: false })
+    super()
     process.stdout.on('resize', () => this.emit('resize'))
   }
 
@@ -120,8 +120,8 @@ class QuietableOutput extends Writable {
     return process.stdout.columns
   }
 
-  override _write(chunk: string | Uint8Array, _encoding: BufferEncoding, done: () => void): void {
-    if (this.isQuiet) done()
-    else process.stdout.write(chunk, () => done())
+  /** At once, so that quiet is what comes after it is asked for, and nothing before. */
+  override write(chunk: string | Uint8Array): boolean {
+    return this.isQuiet || process.stdout.write(chunk)
   }
 }
