@@ -291,7 +291,7 @@ describe('the worker itself', () => {
     ['wrong frame length', u32(65_537, 0x40)],
     ['request ends early', frame(1, u32(0))],
     ['request is too long', frame(0x0f, u32(0))],
-    ['unknown flag', frame(1, Buffer.concat([u32(2), str('/')]))],
+    ['unknown flag', frame(1, Buffer.concat([u32(4), str('/')]))],
     ['wrong mode', frame(0x0a, Buffer.concat([u32(0o10000), str('/')]))],
     ['path is not absolute', frame(1, Buffer.concat([u32(0), str('etc')]))],
     ['path leaves the layers', frame(0x0d, Buffer.concat([u32(8), str('a/../..')]))],
