@@ -26,9 +26,9 @@ export interface ListedEntry {
 export interface LayerAccess {
   /** Everything that was written there; links are not followed. */
   list(layer: KeptLayer, options: { readonly hashes: boolean }): AsyncIterable<ListedEntry>
-  /** The same as a tar archive, sorted; of an overlay with `.wh.NAME` for what was removed, and `.wh..wh..opq` in folders that hide what lies beneath. */
+  /** The same as a tar archive, sorted; of an overlay with marks on what was removed, and on folders that hide what lies beneath. */
   pack(layer: KeptLayer): AsyncIterable<Uint8Array>
-  /** With owners; `.wh.NAME` removes. Into what programs see. */
+  /** With owners; marks are applied. Into what programs see. */
   unpack(layer: KeptLayer, archive: AsyncIterable<Uint8Array>): Promise<void>
 }
 
