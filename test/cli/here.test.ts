@@ -179,6 +179,27 @@ describe.each(accounts)('run --here as $name', (account) => {
     expect(readdirSync(join(top, 'changes')).filter((name) => name !== 'locks')).toEqual([])
   })
 
+  test('counts what it lists, and so do the commands after it', async () => {
+    const script = 'mkdir -p fresh/in empty .git/hollow; echo 1 > fresh/a; echo 2 > fresh/in/b; rm -r src; rm doomed.txt'
+    const run = await glovebox(account, ['run', '--driver', 'bwrap', '--here', '--', '/bin/sh', '-c', script])
+    const lines = run.stderr.split('\n').filter((line) => /^[AMD] {2}/.test(line))
+    expect(lines.map((line) => line.split(/ {2}/).slice(0, 2).join(' '))).toEqual([
+      'D doomed.txt',
+      'A empty/',
+      'A fresh/a',
+      'A fresh/in/b',
+      'D src/deep/file',
+      'D src/main.c',
+      'M .git: 1 folder',
+    ])
+    expect(run.stderr).toContain('glovebox: 7 changes of ')
+    expect((await glovebox(account, ['changes'])).stdout).toContain('  7 changes  ')
+    expect((await glovebox(account, ['apply', '--', 'fresh/in/b'])).stderr).toBe(`glovebox: applied 1 change to ${project}, 6 still pending\n`)
+    expect((await glovebox(account, ['apply', '--', 'src'])).stderr).toBe(`glovebox: applied 2 changes to ${project}, 4 still pending\n`)
+    expect((await glovebox(account, ['drop'])).stderr).toBe(`glovebox: dropped 4 changes of ${project}\n`)
+    expect([existsSync(join(project, 'fresh/in/b')), existsSync(join(project, 'src'))]).toEqual([true, false])
+  }, 60_000)
+
   test('keeps what lies in folders that the command closed to itself, with their modes', async () => {
     const script = `mkdir -p shut/inner empty; echo in > shut/inner/file; echo new > src/new; echo last > last
       chmod 0 shut/inner shut empty; chmod 300 src; chmod 0 .`

@@ -66,8 +66,9 @@ describe.each(drivers)('%s: a sandbox that is paused without its memory', (drive
     expect(aside()).toHaveLength(1)
     expect(await platform.snapshots.list()).toEqual([])
     expect(await sandbox.usage()).toMatchObject({ runs: 3, memoryBytes: 0, processes: 0 })
-    for (const refused of [sandbox.run('true'), sandbox.files.read('a'), sandbox.snapshot(), sandbox.receipt(), sandbox.limit({ output: '2m' })]) {
-      expect(await rejectionOf(refused)).toMatchObject({ code: 'conflict', message: expect.stringContaining('resume it first') as string })
+    const refused = [sandbox.run('true'), sandbox.files.read('a'), sandbox.snapshot(), sandbox.receipt(), sandbox.limit({ output: '2m' })]
+    for (const rejection of await Promise.all(refused.map(rejectionOf))) {
+      expect(rejection).toMatchObject({ code: 'conflict', message: expect.stringContaining('resume it first') as string })
     }
 
     const again = await Sandbox.connect(sandbox.id, { platform, resume: true })

@@ -149,6 +149,53 @@ testUnless(noMounts)('a new folder hides nothing but itself, whatever it is call
   })
 })
 
+/** As archives of images mark what was removed; here they are names like others. */
+const markNames = ['.wh.', '.wh..opq', '.wh..wh..opq', '.wh..wh..wh..opq', '.wh.kept']
+
+testUnless(noMounts)('what is called as if it were a mark stays removed where it was removed, and there where it was made', async () => {
+  for (const name of markNames) {
+    writeFileSync(join(source, 'deep', name), `${name} of the host\n`)
+    mkdirSync(join(source, 'replaced', name))
+  }
+  if (process.getuid?.() === 0) spawnSync('chown', ['-R', '1234:1234', source])
+  const names = markNames.join(' ')
+  await use(mounted(), async (sandbox) => {
+    const script = `cd ${over}; (cd deep && rm ${names}); (cd replaced && rmdir ${names}); mkdir made made/in folders; (cd made/in && touch ${names}); (cd folders && mkdir ${names})`
+    expect((await sandbox.run(script)).stderr).toBe('')
+    const [seen, { id }] = [await view(sandbox), await sandbox.snapshot()]
+    expect(seen).toMatch(/^deep\/file f /m)
+    expect(seen.match(/^made\/in\/\.wh\./gm)).toHaveLength(markNames.length)
+    expect(await told(sandbox, { since: id })).toEqual([])
+    await use({ ...mounted(), from: id }, async (again) => {
+      expect(await view(again)).toBe(seen)
+      expect((await again.snapshot()).id).toBe(id)
+    })
+    const [fork] = (await sandbox.fork(1)) as [Sandbox]
+    expect(await view(fork)).toBe(seen)
+    await fork.close()
+    await sandbox.pause({ memory: false })
+    await sandbox.resume()
+    expect(await view(sandbox)).toBe(seen)
+  })
+})
+
+testUnless(noRoot)('a root that is an overlay keeps what is called like a mark, made and removed', async () => {
+  const names = markNames.join(' ')
+  const spec = { root: 'overlay', user: 'root' } as const
+  await use(spec, async (sandbox) => {
+    expect((await sandbox.run(`mkdir -p /opt/m /usr/share/m && cd /opt/m && touch ${names} && cd /usr/share/m && touch ${names}`)).stderr).toBe('')
+    const first = await sandbox.snapshot()
+    await use({ ...spec, from: first.id }, async (again) => {
+      expect((await again.run(`cd /opt/m && rm ${names} && ls -A /opt/m /usr/share/m`)).stdout).toBe(
+        `/opt/m:\n\n/usr/share/m:\n${[...markNames].sort().join('\n')}\n`,
+      )
+      const [fork] = (await again.fork(1)) as [Sandbox]
+      expect((await fork.run('ls -A /opt/m /usr/share/m')).stdout).toBe((await again.run('ls -A /opt/m /usr/share/m')).stdout)
+      await fork.close()
+    })
+  })
+})
+
 testUnless(noMounts)('an archive of what was done to a folder, applied to a copy of it, makes what the sandbox sees', async () => {
   await use(mounted(), async (sandbox) => {
     await sandbox.run(`${doings}rm own/.wh.literal own/a own/b; rm -rf own/n*`)
