@@ -18,7 +18,7 @@ export interface FileCall {
 
 const words: Readonly<Record<number, readonly [code: ErrorCode, words: string]>> = {
   [errno.ENOENT]: ['not-found', 'there is no such file or folder'],
-  [errno.ENOTDIR]: ['conflict', 'something in the path is no folder'],
+  [errno.ENOTDIR]: ['conflict', 'it, or something on the way to it, is no folder'],
   [errno.EISDIR]: ['conflict', 'it is a folder'],
   [errno.EEXIST]: ['conflict', 'it is there already'],
   [errno.ENOTEMPTY]: ['conflict', 'the folder is not empty'],
