@@ -201,8 +201,12 @@ static bool unpack_all(struct unpack *unpack)
 
 static int open_root(const char *path)
 {
-  if (mkdir(path, 0755) < 0 && errno == ENOENT && paths_make_above(path)) mkdir(path, 0755);
-  return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  bool is_made = mkdir(path, 0755) == 0 || (errno == ENOENT && paths_make_above(path) && mkdir(path, 0755) == 0);
+  int why = is_made ? 0 : errno;
+  int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  /* Why it could not be made says more than that it is not there. */
+  if (fd < 0 && errno == ENOENT && why && why != EEXIST) errno = why;
+  return fd;
 }
 
 static bool begin(struct unpack *unpack, const char *path)

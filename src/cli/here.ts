@@ -9,7 +9,7 @@ import { durationInUnits } from '../contract/quantities.js'
 import type { Mount, SpecInput } from '../contract/spec.js'
 import { changePage, letterOf } from './change-page.js'
 import { refuseFlag } from './flag-values.js'
-import { changesInWords } from './listed-changes.js'
+import { changesInWords, lineCount } from './listed-changes.js'
 import { shortPage } from './page-bounds.js'
 import { asTyped, colorsFor, say } from './print.js'
 
@@ -121,7 +121,8 @@ export async function sayChanges(set: ChangeSet | undefined, { quiet, timeMs }: 
     const page = { set, store: createChangeStore(), colors, bounds: shortPage, more: `glovebox changes ${id}`, signal }
     for await (const line of changePage(page)) process.stderr.write(`${line}\n`)
   }
-  const ways = `${asTyped(`glovebox apply ${id}`)} takes them over, ${asTyped(`glovebox drop ${id}`)} forgets them`
+  const them = lineCount(set.changes) === 1 ? 'it' : 'them'
+  const ways = `${asTyped(`glovebox apply ${id}`)} takes ${them} over, ${asTyped(`glovebox drop ${id}`)} forgets ${them}`
   say(`${changesInWords(set.changes)} of ${set.folder} kept aside: ${ways}`)
 }
 

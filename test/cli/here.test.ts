@@ -169,7 +169,11 @@ describe.each(accounts)('run --here as $name', (account) => {
     const run = await glovebox(account, ['run', '--driver', 'bwrap', '--here', '--', '/bin/sh', '-c', 'echo told; echo new > new; exit 3'])
     expect([run.code, run.stdout]).toEqual([3, 'told\n'])
     expect(run.stderr).toMatch(
-      /^A {2}new {2}4 bytes\n\n--- \/dev\/null\n\+\+\+ b\/new\n@@ -0,0 \+1 @@\n\+new\nglovebox: 1 change of .*project kept aside: glovebox apply [a-z0-9]{8} takes them over, glovebox drop [a-z0-9]{8} forgets them\n$/m,
+      /^A {2}new {2}4 bytes\n\n--- \/dev\/null\n\+\+\+ b\/new\n@@ -0,0 \+1 @@\n\+new\nglovebox: 1 change of .*project kept aside: glovebox apply [a-z0-9]{8} takes it over, glovebox drop [a-z0-9]{8} forgets it\n$/m,
+    )
+    const id = /apply ([a-z0-9]{8})/.exec(run.stderr)?.[1] ?? ''
+    expect((await glovebox(account, ['apply'], join(project, 'src'))).stderr).toBe(
+      `glovebox: no changes of ${project}/src are pending; of ${project}, which it is in, there are: ${id}\nhint: glovebox changes ${id}\n`,
     )
     expect(await glovebox(account, ['drop'])).toMatchObject({ code: 0, stderr: `glovebox: dropped 1 change of ${project}\n` })
     expect((await glovebox(account, ['apply'])).stderr).toContain(`no changes of ${project} are pending`)

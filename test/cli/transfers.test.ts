@@ -45,6 +45,18 @@ describe('run --download into a folder that is there', () => {
   })
 })
 
+test('what cannot be moved is told once, with the flag, and before anything starts where that is known', async () => {
+  const missing = await runFake(['--upload', `${folder}/missing`], program())
+  expect([missing.code, missing.stderr]).toEqual([125, `glovebox: --upload ${folder}/missing: ${folder}/missing on this machine does not exist\n`])
+  writeFileSync(join(folder, 'mine'), 'mine\n')
+  const there = await runFake(['--download', `file:${folder}/mine`], program())
+  expect([there.code, there.stderr]).toEqual([
+    125,
+    `glovebox: --download file:${folder}/mine: ${folder}/mine is there already\nhint: glovebox run --download file:${folder}/mine.new -- …\n`,
+  ])
+  expect([existsSync(ran()), readFileSync(join(folder, 'mine'), 'utf8')]).toEqual([false, 'mine\n'])
+})
+
 const memory = '/dev/shm'
 const isApart = existsSync(memory) && statSync(memory).dev !== statSync(tmpdir()).dev
 

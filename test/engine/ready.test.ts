@@ -47,6 +47,14 @@ describe('the next program', () => {
     await waitUntil(() => looks() === before + 1)
   })
 
+  test('is counted from when it becomes a program: what others met while it waited is not of it', async () => {
+    await warmUp()
+    const counted = (): number | undefined => driver.cells[0]?.countedAnew
+    expect(counted()).toBe(0)
+    await said('true')
+    expect(counted()).toBe(1)
+  })
+
   test('is not made for a single one', async () => {
     await said('true')
     await sleep(100)

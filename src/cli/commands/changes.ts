@@ -69,8 +69,13 @@ async function wanted(store: ChangeStore, id: string | undefined): Promise<Chang
   if (id !== undefined) return store.find(id)
   const folder = process.cwd()
   const [latest] = await store.list(folder)
-  if (latest === undefined) throw new SandboxError('not-found', `no changes of ${folder} are pending`, { hint: 'glovebox changes' })
-  return latest
+  if (latest !== undefined) return latest
+  const above = (await store.list()).find((set) => realpathSync(folder).startsWith(`${set.folder}/`))
+  if (above === undefined) throw new SandboxError('not-found', `no changes of ${folder} are pending`, { hint: 'glovebox changes' })
+  const theirs = above.id.slice(0, 8)
+  throw new SandboxError('not-found', `no changes of ${folder} are pending; of ${above.folder}, which it is in, there are: ${theirs}`, {
+    hint: `glovebox changes ${theirs}`,
+  })
 }
 
 /** As typed, relative to where we are; as kept, to the folder. */
