@@ -30,7 +30,7 @@ function runFastTests() {
     name: 'fast tests',
     root,
     arguments: slow.flatMap((path) => ['--exclude', path]),
-    budgetSeconds: 600,
+    budgetSeconds: 1800,
     reportPath: join(root, `build/ok-${process.pid}.json`),
   })
 }

@@ -45,6 +45,12 @@ bool feed_is_waiting(const struct feed *feed)
   return feed->fd >= 0 && (feed->length || feed->ending);
 }
 
+/* Before its start is heard a program may have closed its input, or ended, and which of the two it was cannot be told yet. */
+bool feed_is_served(const struct run *run)
+{
+  return run->phase >= RUN_STARTED;
+}
+
 /* All was handed on: what stands for its end follows. */
 static void end(struct warden *warden, struct run *run)
 {
@@ -104,6 +110,7 @@ static void owe(struct warden *warden, struct run *run, size_t bytes)
 void feed_pump(struct warden *warden, struct run *run)
 {
   struct feed *feed = &run->feed;
+  if (!feed_is_served(run)) return;
   while (feed->length) {
     size_t straight = FRAME_WINDOW - feed->head, most = feed->length < straight ? feed->length : straight;
     ssize_t handed = hand_on(feed, feed->bytes + feed->head, most);
@@ -131,7 +138,7 @@ static const char *take_bytes(struct warden *warden, struct run *run, const stru
 {
   struct feed *feed = &run->feed;
   struct frame rest = *frame;
-  if (!feed->length) {
+  if (!feed->length && feed_is_served(run)) {
     ssize_t handed = hand_on(feed, frame->payload, frame->length);
     if (handed < 0) {
       feed->owed += frame->length;

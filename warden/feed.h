@@ -8,6 +8,8 @@
 const char *feed_take(struct warden *warden, struct run *run, const struct frame *frame);
 /* Whether something is still to be handed on: bytes, or their end. */
 bool feed_is_waiting(const struct feed *feed);
+/* Whether anything may be written to it now. */
+bool feed_is_served(const struct run *run);
 /* Hands on what the other end takes, and gives its credit back. */
 void feed_pump(struct warden *warden, struct run *run);
 /* The other end was seen to be gone. */

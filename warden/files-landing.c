@@ -21,7 +21,6 @@ static bool add_part(struct place *place, const char *part, size_t length)
   if (length == 2 && !memcmp(part, "..", 2)) return refuse(EPERM);
   if (length >= sizeof place->name) return refuse(ENAMETOOLONG);
   if (place->name[0]) {
-    if (strlen(place->name) >= NAMES_NAME_ROOM) return refuse(ENAMETOOLONG);
     char *end = place->above + place->above_length;
     if (place->above_length) *end++ = '/';
     place->above_length = (size_t)(stpcpy(end, place->name) - place->above);

@@ -6,13 +6,12 @@
 
 #include "files-names.h"
 #include "files-trail.h"
-#include "tar-format.h"
 
 /* A name of an archive, without `.` and empty parts: the folder above and the last part; both empty for the folder itself. */
 struct place {
   char *above; /* in memory of its own */
   size_t above_length;
-  char name[NAMES_NAME_ROOM + sizeof TAR_WHITEOUT - 1]; /* room for the longest name with a mark in front */
+  char name[NAMES_NAME_ROOM];
 };
 
 /* EPERM for what leads out: `..`, or a beginning with `/`. */

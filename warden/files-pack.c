@@ -88,7 +88,7 @@ static struct tar_entry entry_of(struct pack *pack, const struct walk_entry *ent
   memcpy(pack->name, entry->path, entry->path_length + 1);
   return (struct tar_entry){
     .name = pack->name, .name_length = entry->path_length, .link = "", .mode = stat->st_mode & FILES_MODE_MOST, .uid = stat->st_uid, .gid = stat->st_gid,
-    .mtime = stat->st_mtim, .literal = !strncmp(entry->name, TAR_WHITEOUT, strlen(TAR_WHITEOUT)),
+    .mtime = stat->st_mtim,
   };
 }
 
@@ -129,16 +129,10 @@ static bool pack_link(struct pack *pack, const struct walk_entry *entry)
   return put_header(pack, &header);
 }
 
-/* Stands for something that an overlay hides: `marked` in the folder that holds the entry, or in the entry itself. */
-static bool pack_mark(struct pack *pack, const struct walk_entry *entry, const char *mark)
+/* Stands for something that an overlay hides. */
+static bool pack_removed(struct pack *pack, const struct walk_entry *entry)
 {
-  bool is_opaque = !strcmp(mark, TAR_OPAQUE);
-  size_t above = is_opaque ? entry->path_length : entry->path_length - strlen(entry->name);
-  char *at = pack->name + above;
-  memcpy(pack->name, entry->path, above);
-  if (is_opaque) *at++ = '/';
-  strcpy(stpcpy(at, mark), is_opaque ? "" : entry->name);
-  const struct tar_entry header = { .type = TAR_FILE, .name = pack->name, .name_length = strlen(pack->name), .link = "" };
+  const struct tar_entry header = { .type = TAR_FILE, .name = entry->path, .name_length = entry->path_length, .link = "", .mark = TAR_REMOVED };
   return put_header(pack, &header);
 }
 
@@ -158,7 +152,8 @@ static bool pack_folder(struct pack *pack, const struct walk_entry *entry)
   header.type = TAR_FOLDER;
   pack->name[header.name_length++] = '/';
   pack->name[header.name_length] = 0;
-  if (!put_header(pack, &header) || (pack->in_layers && is_opaque(entry) && !pack_mark(pack, entry, TAR_OPAQUE))) return false;
+  if (pack->in_layers && is_opaque(entry)) header.mark = TAR_HIDES;
+  if (!put_header(pack, &header)) return false;
   if (pack->one_filesystem && entry->stat.st_dev != trail_dev(&pack->walk.trail)) return true;
   return walk_enter(&pack->walk) || errno == ENOENT;
 }
@@ -171,7 +166,7 @@ static bool pack_entry(struct pack *pack, const struct walk_entry *entry)
   if (S_ISDIR(mode)) return pack_folder(pack, entry);
   if (S_ISREG(mode)) return pack_file(pack, entry);
   if (S_ISLNK(mode)) return pack_link(pack, entry);
-  if (S_ISCHR(mode) && pack->in_layers && entry->stat.st_rdev == makedev(0, 0)) return pack_mark(pack, entry, TAR_WHITEOUT);
+  if (S_ISCHR(mode) && pack->in_layers && entry->stat.st_rdev == makedev(0, 0)) return pack_removed(pack, entry);
   if (!S_ISFIFO(mode)) return true;
   struct tar_entry header = entry_of(pack, entry, &entry->stat);
   header.type = TAR_FIFO;

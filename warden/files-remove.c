@@ -26,7 +26,8 @@ static bool step_removed(struct walk *walk, enum walk_step step, const struct wa
   return false;
 }
 
-bool remove_within(int fd, struct remains *remains)
+/* Everything in the folder open at `fd` (which is taken), not itself. */
+static bool remove_within(int fd, struct remains *remains)
 {
   struct walk walk;
   struct walk_entry entry = { .path = "" };

@@ -13,7 +13,5 @@ struct remains {
 
 /* Below the open folder, without following links. */
 bool remove_tree(int folder, const char *name, struct remains *remains);
-/* Everything in the folder open at `fd` (which is taken), not itself. */
-bool remove_within(int fd, struct remains *remains);
 
 #endif

@@ -51,7 +51,7 @@ enum files_flag {
   SEARCH_IGNORE_CASE = 2,
   SEARCH_HIDDEN = 4,
   UNPACK_OWNER = 1,
-  UNPACK_WHITEOUTS = 2,
+  UNPACK_MARKS = 2,
 };
 
 struct request {

@@ -17,7 +17,7 @@ enum { MODE_KEPT = 01777 };
 
 struct unpack {
   struct files *files;
-  bool keep_owner, whiteouts;
+  bool keep_owner, marks;
   struct tar_reader reader;
   struct frame_in piece; /* what is left of the latest DATA */
   bool ended;
@@ -123,13 +123,13 @@ static bool make_folder(struct unpack *unpack, const struct tar_entry *entry, co
   return late_add(&unpack->late, &(struct late_folder){ .path = path, .mode = entry->mode & MODE_KEPT, .mtime = entry->mtime });
 }
 
-/* What is no folder goes where nothing is. */
+/* What is no folder goes where nothing is, and so does a folder that hides what was there. */
 static bool clear_place(const struct unpack *unpack, const char *name)
 {
   struct remains remains;
   int folder = trail_fd(&unpack->trail);
   if (unlinkat(folder, name, 0) == 0 || errno == ENOENT) return true;
-  return errno == EISDIR && unpack->whiteouts && remove_tree(folder, name, &remains);
+  return errno == EISDIR && unpack->marks && remove_tree(folder, name, &remains);
 }
 
 static bool make(struct unpack *unpack, const struct tar_entry *entry, const struct place *place)
@@ -139,6 +139,7 @@ static bool make(struct unpack *unpack, const struct tar_entry *entry, const str
   if (entry->type == TAR_FOLDER) {
     bool in_the_way = place->name[0] && fstatat(folder, place->name, &stat, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(stat.st_mode);
     if (in_the_way && unlinkat(folder, place->name, 0) < 0) return false;
+    if (unpack->marks && entry->mark == TAR_HIDES && place->name[0] && !clear_place(unpack, place->name)) return false;
     return make_folder(unpack, entry, place);
   }
   errno = EISDIR;
@@ -150,28 +151,13 @@ static bool make(struct unpack *unpack, const struct tar_entry *entry, const str
   return made && finish_other(unpack, entry, place->name);
 }
 
-/* An overlay hid something here: so what it hid is removed. */
-static bool apply_whiteout(struct unpack *unpack, const char *name)
-{
-  struct remains remains;
-  int folder = trail_fd(&unpack->trail);
-  if (!strcmp(name, TAR_OPAQUE)) {
-    int fd = openat(folder, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return fd >= 0 && remove_within(fd, &remains);
-  }
-  const char *hidden = name + strlen(TAR_WHITEOUT);
-  errno = EPERM;
-  if (!*hidden || !strcmp(hidden, ".") || !strcmp(hidden, "..")) return false;
-  return remove_tree(folder, hidden, &remains) || errno == ENOENT;
-}
-
 static bool land(struct unpack *unpack, const struct tar_entry *entry)
 {
   struct place place;
   if (!place_of(&place, entry->name)) return false;
-  bool marks = unpack->whiteouts && !entry->literal && entry->type == TAR_FILE && !strncmp(place.name, TAR_WHITEOUT, strlen(TAR_WHITEOUT));
+  bool removes = unpack->marks && entry->mark == TAR_REMOVED && place.name[0];
   bool landed = landing_reach(&unpack->trail, place.above, true);
-  if (landed) landed = marks ? apply_whiteout(unpack, place.name) : make(unpack, entry, &place);
+  if (landed) landed = removes ? clear_place(unpack, place.name) : make(unpack, entry, &place);
   int error = errno;
   free(place.above);
   errno = error;
@@ -215,8 +201,12 @@ static bool unpack_all(struct unpack *unpack)
 
 static int open_root(const char *path)
 {
-  if (mkdir(path, 0755) < 0 && errno == ENOENT && paths_make_above(path)) mkdir(path, 0755);
-  return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  bool is_made = mkdir(path, 0755) == 0 || (errno == ENOENT && paths_make_above(path) && mkdir(path, 0755) == 0);
+  int why = is_made ? 0 : errno;
+  int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  /* Why it could not be made says more than that it is not there. */
+  if (fd < 0 && errno == ENOENT && why && why != EEXIST) errno = why;
+  return fd;
 }
 
 static bool begin(struct unpack *unpack, const char *path)
@@ -235,7 +225,7 @@ static bool begin(struct unpack *unpack, const char *path)
 
 void files_unpack(struct files *files, const struct request *request)
 {
-  struct unpack unpack = { .files = files, .keep_owner = request->flags & UNPACK_OWNER, .whiteouts = request->flags & UNPACK_WHITEOUTS };
+  struct unpack unpack = { .files = files, .keep_owner = request->flags & UNPACK_OWNER, .marks = request->flags & UNPACK_MARKS };
   unpack.reader = (struct tar_reader){ .pull = pull, .from = &unpack };
   bool begun = begin(&unpack, request->path);
   if (!begun) reply_error(files, "open", request->path);

@@ -54,7 +54,7 @@ static void gather(struct slots *slots, const struct warden *warden)
   for (size_t i = 0; i < warden->run_count; i++) {
     struct run *run = warden->runs[i];
     want(slots, (struct pollfd){ .fd = run->link, .events = POLLIN }, (struct slot){ FROM_KEEPER, run });
-    want(slots, (struct pollfd){ .fd = run->feed.fd, .events = feed_is_waiting(&run->feed) ? POLLOUT : 0 }, (struct slot){ TO_STDIN, run });
+    if (feed_is_served(run)) want(slots, (struct pollfd){ .fd = run->feed.fd, .events = feed_is_waiting(&run->feed) ? POLLOUT : 0 }, (struct slot){ TO_STDIN, run });
     if (connection_is_dialing(run)) want(slots, (struct pollfd){ .fd = run->dial.fd, .events = POLLOUT }, (struct slot){ FROM_DIALING, run });
     /* A program may print before its keeper's word of its start is heard; the engine must not learn of it in that order. */
     for (int tap = 0; tap < RUN_TAPS; tap++)

@@ -12,6 +12,9 @@ enum { TAR_BLOCK = 512, TAR_NAME_MOST = 65535, TAR_EXTENSION_MOST = 1024 * 1024 
 
 enum tar_type { TAR_FILE = '0', TAR_HARD_LINK = '1', TAR_LINK = '2', TAR_FOLDER = '5', TAR_FIFO = '6' };
 
+/* What an overlay says of a path and a tar archive has no word for. */
+enum tar_mark { TAR_NO_MARK, TAR_REMOVED, TAR_HIDES };
+
 /* Names are bytes that end at their length and besides with a NUL. */
 struct tar_entry {
   char type;
@@ -20,7 +23,7 @@ struct tar_entry {
   uint32_t mode;
   uint64_t uid, gid, size;
   struct timespec mtime;
-  bool literal; /* its name begins with `.wh.`, and it is none of those that stand for a removal */
+  enum tar_mark mark; /* removed: nothing is to be there; hides: a folder in which nothing of what lies beneath is to be seen */
 };
 
 /* Offsets and lengths of the fields of a header. */
@@ -35,9 +38,9 @@ enum {
   TAR_AT_PREFIX = 345, TAR_PREFIX = 155,
 };
 
-static const char TAR_LITERAL_KEY[] = "GLOVEBOX.literal";
-static const char TAR_WHITEOUT[] = ".wh.";
-static const char TAR_OPAQUE[] = ".wh..wh..opq";
+/* A record and not a name, as archives of images have it: a guest may call its files whatever it likes. */
+static const char TAR_MARK_KEY[] = "GLOVEBOX.mark";
+static const char *const TAR_MARKS[] = { [TAR_REMOVED] = "removed", [TAR_HIDES] = "hides" };
 
 /* Of all bytes of a header, its own field counted as spaces. */
 static inline uint32_t tar_checksum(const uint8_t *block)

@@ -80,6 +80,13 @@ static bool take_time(const struct record *record, struct timespec *time)
   return true;
 }
 
+static enum tar_mark mark_in(const struct record *record)
+{
+  for (enum tar_mark mark = TAR_REMOVED; mark <= TAR_HIDES; mark++)
+    if (record->value_length == strlen(TAR_MARKS[mark]) && !memcmp(record->value, TAR_MARKS[mark], record->value_length)) return mark;
+  return TAR_NO_MARK;
+}
+
 static const char *take(struct tar_reader *reader, const struct record *record)
 {
   if (begins(record, "GNU.sparse.")) return "a sparse file";
@@ -89,7 +96,7 @@ static const char *take(struct tar_reader *reader, const struct record *record)
   if (is_key(record, "uid")) return (reader->has_uid = take_number(record, &reader->uid)) ? NULL : "a wrong uid";
   if (is_key(record, "gid")) return (reader->has_gid = take_number(record, &reader->gid)) ? NULL : "a wrong gid";
   if (is_key(record, "mtime")) return (reader->has_mtime = take_time(record, &reader->mtime)) ? NULL : "a wrong mtime";
-  if (is_key(record, TAR_LITERAL_KEY)) reader->literal = true;
+  if (is_key(record, TAR_MARK_KEY)) reader->mark = mark_in(record);
   return NULL;
 }
 

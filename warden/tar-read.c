@@ -134,7 +134,7 @@ static const char *describe(struct tar_reader *reader, const uint8_t *block, str
     .type = type_in(block, &reader->name), .name = reader->name.bytes, .name_length = reader->name.length,
     .link = reader->link.bytes, .link_length = reader->link.length, .mode = (uint32_t)mode & 07777,
     .uid = reader->has_uid ? reader->uid : (uint64_t)uid, .gid = reader->has_gid ? reader->gid : (uint64_t)gid,
-    .size = (uint64_t)size, .mtime = { .tv_sec = seconds }, .literal = reader->literal,
+    .size = (uint64_t)size, .mtime = { .tv_sec = seconds }, .mark = reader->mark,
   };
   if (reader->has_mtime) entry->mtime = reader->mtime;
   if (size < 0 || size > INT64_MAX - TAR_BLOCK) return "a wrong size";
@@ -157,7 +157,8 @@ enum tar_result tar_next(struct tar_reader *reader, struct tar_entry *entry)
   bool extended = false;
   int64_t size;
   if (!pass_over(reader)) return TAR_WRONG;
-  reader->has_size = reader->has_mtime = reader->has_uid = reader->has_gid = reader->literal = false;
+  reader->has_size = reader->has_mtime = reader->has_uid = reader->has_gid = false;
+  reader->mark = TAR_NO_MARK;
   for (;;) {
     size_t got = reader->pull(reader->from, block, sizeof block);
     bool at_end = got == 0 || (got == sizeof block && is_zero(block));

@@ -16,7 +16,8 @@ struct tar_reader {
   uint64_t content_left, padding_left;
   struct tar_text name, link;      /* of the latest entry */
   struct tar_text long_name, long_link; /* said ahead of the entry they are for */
-  bool has_size, has_mtime, has_uid, has_gid, literal;
+  bool has_size, has_mtime, has_uid, has_gid;
+  enum tar_mark mark;
   uint64_t size, uid, gid;
   struct timespec mtime;
   const char *why; /* what is wrong with it */

@@ -114,7 +114,7 @@ static void describe(uint8_t *block, const struct tar_entry *entry, struct recor
   if (entry->size > LONG_MOST) add_number(records, "size", entry->size);
   bool fits = entry->mtime.tv_sec >= 0 && (uint64_t)entry->mtime.tv_sec <= LONG_MOST;
   if (!fits || entry->mtime.tv_nsec) add_time(records, &entry->mtime);
-  if (entry->literal) add_record(records, TAR_LITERAL_KEY, "1", 1);
+  if (entry->mark) add_record(records, TAR_MARK_KEY, TAR_MARKS[entry->mark], strlen(TAR_MARKS[entry->mark]));
   octal(block + TAR_AT_MODE, TAR_ID, entry->mode);
   octal(block + TAR_AT_UID, TAR_ID, entry->uid > ID_MOST ? 0 : entry->uid);
   octal(block + TAR_AT_GID, TAR_ID, entry->gid > ID_MOST ? 0 : entry->gid);

@@ -31,12 +31,12 @@ function unitFolders(root) {
 /** @param {string} root @param {string} reports */
 function vitestSuites(root, reports) {
   const suites = [
-    { name: 'native', folders: ['warden'], budgetSeconds: 300 },
-    { name: 'unit', folders: unitFolders(root), budgetSeconds: 900 },
-    { name: 'checks that catch', folders: ['checks'], budgetSeconds: 300 },
-    { name: 'conformance', folders: ['conformance'], budgetSeconds: 900 },
-    { name: 'examples and README', folders: ['docs'], budgetSeconds: 300 },
-    { name: 'packaging', folders: ['packaging'], budgetSeconds: 400 },
+    { name: 'native', folders: ['warden'], budgetSeconds: 600 },
+    { name: 'unit', folders: unitFolders(root), budgetSeconds: 1500 },
+    { name: 'checks that catch', folders: ['checks'], budgetSeconds: 600 },
+    { name: 'conformance', folders: ['conformance'], budgetSeconds: 1500 },
+    { name: 'examples and README', folders: ['docs'], budgetSeconds: 600 },
+    { name: 'packaging', folders: ['packaging'], budgetSeconds: 900 },
   ]
   return suites.map(({ name, folders, budgetSeconds }) => ({
     name,
@@ -54,7 +54,7 @@ async function runAsOrdinaryUser(root) {
   if (typeof user === 'string') return { name, passed: 0, failures: [], skips: [{ name, reason: user }], seconds: 0, output: '' }
   const folders = [...existing(root, userFolders).map((folder) => `${folder}/`), userFiles, ...alikeForAll.flatMap((path) => ['--exclude', path])]
   try {
-    return await runVitest({ name, root: user.root, arguments: folders, budgetSeconds: 1200, prefix: user.prefix, reportPath: join(user.home, 'report.json') })
+    return await runVitest({ name, root: user.root, arguments: folders, budgetSeconds: 1800, prefix: user.prefix, reportPath: join(user.home, 'report.json') })
   } finally {
     user.remove()
   }

@@ -160,9 +160,9 @@ export class FileWorker {
   async unpack(
     path: Path,
     archive: AsyncIterable<Uint8Array>,
-    { keepOwner = false, whiteouts = false }: { readonly keepOwner?: boolean; readonly whiteouts?: boolean } = {},
+    { keepOwner = false, marks = false }: { readonly keepOwner?: boolean; readonly marks?: boolean } = {},
   ): Promise<number> {
-    const request = encodeRequest('unpack', [flags([keepOwner, 1], [whiteouts, 2]), pathField(path)])
+    const request = encodeRequest('unpack', [flags([keepOwner, 1], [marks, 2]), pathField(path)])
     const { done, replies } = await this.#talk.feed(request, archive, 'entry')
     if (replies.length > 0) throw await this.#broken('sent an entry for an archive')
     return done.count

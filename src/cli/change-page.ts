@@ -1,6 +1,7 @@
 import { posix } from 'node:path'
 import type { ChangeSet, ChangeStore, PathState, PendingChange } from '../contract/changes.js'
 import { contentDifference, isOfContent } from './content-difference.js'
+import { gitInWords, listedChanges } from './listed-changes.js'
 import { clipped, type PageBounds } from './page-bounds.js'
 import { asTyped, type Colors, escapeControls } from './print.js'
 import { bytesInWords } from './words.js'
@@ -19,12 +20,11 @@ export interface PageOrder {
 /** What was changed, a line each, then how the texts differ. */
 export async function* changePage(order: PageOrder): AsyncGenerator<string, void, undefined> {
   const { set, colors } = order
-  const folders = new Set(set.changes.map(({ path }) => posix.dirname(path)))
-  const shown = set.changes.filter((change) => !isOfGit(change.path) && !isImplied(change, folders))
-  yield* listed(shown, order, (change) => changeLine(change, order))
-  yield* gitLine(set.changes, colors)
+  const { rows, git } = listedChanges(set.changes)
+  yield* listed(rows, order, (change) => changeLine(change, order))
+  if (git.length > 0) yield `${colors.yellow('M')}  .git: ${gitInWords(git)}`
   yield* listed(set.skipped, order, ({ path, why }) => `${colors.yellow('!')}  ${nameOf(path, order)}  ${colors.yellow(`not taken: ${escapeControls(why)}`)}`)
-  yield* differences(shown.filter(isOfContent), order)
+  yield* differences(rows.filter(isOfContent), order)
 }
 
 function* listed<Row>(rows: readonly Row[], { bounds, colors, more }: PageOrder, line: (row: Row) => string): Generator<string, void, undefined> {
@@ -42,22 +42,6 @@ export type ChangeLetter = 'A' | 'M' | 'D'
 export function letterOf({ before, after }: PendingChange): ChangeLetter {
   if (before.type === 'none') return 'A'
   return after.type === 'none' ? 'D' : 'M'
-}
-
-function isOfGit(path: string): boolean {
-  return path === '.git' || path.startsWith('.git/')
-}
-
-function gitLine(changes: readonly PendingChange[], colors: Colors): string[] {
-  const files = changes.filter(({ path, before, after }) => isOfGit(path) && ![before, after].every(({ type }) => type === 'folder' || type === 'none'))
-  return files.length === 0 ? [] : [`${colors.yellow('M')}  .git: ${files.length} ${files.length === 1 ? 'file' : 'files'}`]
-}
-
-/** A folder that came or went with what is in it needs no line of its own. */
-function isImplied({ path, before, after }: PendingChange, folders: ReadonlySet<string>): boolean {
-  const isMade = before.type === 'none' && after.type === 'folder'
-  const isGone = before.type === 'folder' && after.type === 'none'
-  return (isMade || isGone) && folders.has(path)
 }
 
 function changeLine(change: PendingChange, order: PageOrder): string {

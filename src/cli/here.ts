@@ -9,6 +9,7 @@ import { durationInUnits } from '../contract/quantities.js'
 import type { Mount, SpecInput } from '../contract/spec.js'
 import { changePage, letterOf } from './change-page.js'
 import { refuseFlag } from './flag-values.js'
+import { changesInWords, lineCount } from './listed-changes.js'
 import { shortPage } from './page-bounds.js'
 import { asTyped, colorsFor, say } from './print.js'
 
@@ -114,14 +115,15 @@ export async function sayChanges(set: ChangeSet | undefined, { quiet, timeMs }: 
     return
   }
   const colors = colorsFor(process.stderr)
-  const [id, count] = [set.id.slice(0, 8), set.changes.length]
+  const id = set.id.slice(0, 8)
   if (!quiet) {
     const signal = AbortSignal.timeout(Math.min(timeMs, mostPageMs))
     const page = { set, store: createChangeStore(), colors, bounds: shortPage, more: `glovebox changes ${id}`, signal }
     for await (const line of changePage(page)) process.stderr.write(`${line}\n`)
   }
-  const ways = `${asTyped(`glovebox apply ${id}`)} takes them over, ${asTyped(`glovebox drop ${id}`)} forgets them`
-  say(`${count} ${count === 1 ? 'change' : 'changes'} of ${set.folder} kept aside: ${ways}`)
+  const them = lineCount(set.changes) === 1 ? 'it' : 'them'
+  const ways = `${asTyped(`glovebox apply ${id}`)} takes ${them} over, ${asTyped(`glovebox drop ${id}`)} forgets ${them}`
+  say(`${changesInWords(set.changes)} of ${set.folder} kept aside: ${ways}`)
 }
 
 export function changesReport({ id, folder, createdAt, command, changes, skipped }: ChangeSet) {

@@ -1,7 +1,7 @@
 /**
  * What the person at the keyboard, or the machine, asks for while a sandbox is in use.
  *
- * Before a program runs, Ctrl-C, SIGTERM, SIGHUP and SIGQUIT abort `signal`. Once one runs, the first Ctrl-C is the program's to answer and the
+ * While no program runs, Ctrl-C, SIGTERM, SIGHUP and SIGQUIT abort `signal`. While one does, the first Ctrl-C is the program's to answer and the
  * second kills it; the other three still abort, whereupon the sandbox is closed. A further signal after an abort ends us at once:
  * the cell notices that its channel ended and goes too.
  */
@@ -26,8 +26,8 @@ interface Interruptible {
 
 export interface Interrupts {
   readonly signal: AbortSignal
-  /** From now on Ctrl-C is for this program, whatever was pressed before. */
-  attach(program: Interruptible): void
+  /** From now on Ctrl-C is for this program, whatever was pressed before, until it is disposed of. */
+  attach(program: Interruptible): Disposable
   [Symbol.dispose](): void
 }
 
@@ -59,6 +59,11 @@ export function watchInterrupts(): Interrupts {
     attach(next) {
       program = next
       presses = 0
+      return {
+        [Symbol.dispose]() {
+          if (program === next) program = undefined
+        },
+      }
     },
     [Symbol.dispose]() {
       process.off('SIGINT', onInterrupt)

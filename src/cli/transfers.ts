@@ -25,8 +25,9 @@ export function checkTransfers({ upload = [], download = [] }: TransferFlags): v
 function checkTarget({ flag, from, to, isFolder }: Transfer): void {
   const there = lstatSync(to, { throwIfNoEntry: false })
   if (!there || (there.isDirectory() && isFolder)) return
-  if (!there.isDirectory()) throw new SandboxError('conflict', `${flag}: ${to} is there already`)
-  const hint = `glovebox run --download ${inShell(`${asPart(from)}/:${asPart(to)}`)} -- …`
+  const hinted = (source: string, target: string): string => `glovebox run --download ${inShell(`${asPart(source)}:${asPart(target)}`)} -- …`
+  if (!there.isDirectory()) throw new SandboxError('conflict', `${flag}: ${to} is there already`, { hint: hinted(from, `${to}.new`) })
+  const hint = hinted(`${from}/`, to)
   throw new SandboxError('conflict', `${flag}: ${to} is a folder, and is there already: with SRC/ it is filled, and a file needs another name`, { hint })
 }
 
@@ -60,7 +61,7 @@ async function move({ flag }: Transfer, { flags }: TransferSetting, moving: Movi
     if (!flags.json) sayLeft(flag, skipped)
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
-    throw reworded(error, `${flag}: ${error.message.replace(/^files\.\w+ /, '')}`)
+    throw reworded(error, `${flag}: ${error.message.replace(/^(?:files\.\w+ |upload: |download: )/, '')}`)
   } finally {
     bar?.clear()
   }

@@ -70,11 +70,16 @@ function fittingLength(texts: readonly string[], room: number): number[] {
   return shortest.length > share ? [share] : [shortest.length, ...fittingLength(rest, room - shortest.length)]
 }
 
-/** At a word: half of a path is another path. */
+/** So much of a long path at least is told. */
+const leastPath = 8
+
+/** At a word: half of a path is another path. Where the first word is that long itself, what is said of it is worth more than its end. */
 function shorten(text: string, most: number): string {
   if (text.length <= most) return text
   const kept = text.slice(0, Math.max(0, most))
   const end = kept.lastIndexOf(' ')
+  const said = text.slice((text.indexOf(' ') + 1 || text.length + 1) - 1)
+  if (end === -1 && said !== '' && said.length + leastPath < most) return `${text.slice(0, most - said.length - 1)}…${said}`
   return `${(end > 0 ? kept.slice(0, end) : kept.slice(0, -1)).replace(/[\s,;:]+$/, '')}…`
 }
 

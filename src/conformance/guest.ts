@@ -53,8 +53,8 @@ export function pause(ms: number): Promise<void> {
   })
 }
 
-/** Looks until it is so, or gives up. */
-export async function until(isSo: () => Promise<boolean>, withinMs = 5000): Promise<boolean> {
+/** Looks until it is so, or gives up: much later than it takes on a machine that has nothing else to do. */
+export async function until(isSo: () => Promise<boolean>, withinMs = 30_000): Promise<boolean> {
   const deadline = performance.now() + withinMs
   while (performance.now() < deadline) {
     if (await isSo()) return true

@@ -17,7 +17,7 @@ export async function outputOf({ output }: SubjectKept): Promise<string> {
   return seen
 }
 
-const patienceMs = 20_000
+const patienceMs = 60_000
 
 /** Reads until this is there, and gives back all that was read; where it does not come, that is told too. */
 export async function shows({ output }: SubjectKept, wanted: string | RegExp): Promise<string> {

@@ -1,4 +1,5 @@
-import { ensureSame } from './check.js'
+import { ensure, ensureSame } from './check.js'
+import { until } from './guest.js'
 import type { HostSnapshot, HostView, Subject } from './subject.js'
 
 /** What is there now and was not before, one line per thing. */
@@ -17,7 +18,15 @@ export async function ensureLeavesNothing(subject: Subject, act: () => Promise<v
   await warmUp(subject)
   const before = await subject.host.snapshot()
   await act()
-  ensureSame(leftoversOf(before, await subject.host.snapshot()), [], 'what is left')
+  const left = async (): Promise<string[]> => leftoversOf(before, await subject.host.snapshot())
+  // A socket that was just destroyed gives its descriptor back on a later turn of the loop.
+  await until(async () => !(await left()).some((line) => line.startsWith('descriptor ')), 2000)
+  ensureSame(await left(), [], 'what is left')
+}
+
+export async function ensureAppears({ host }: Subject, marker: string): Promise<void> {
+  const appears = await until(async () => (await host.snapshot()).processes.some(({ command }) => command.includes(marker)))
+  ensure(appears, 'the marked process must be visible from the host while it runs', marker)
 }
 
 /** No process of the engine, and none with this marker wherever it went. */

@@ -215,6 +215,8 @@ export interface CellRun {
   /** What START names, so that the program enters it; undefined where there is none. */
   readonly group: string | undefined
   usage(): RunCounts
+  /** It was begun before anyone had a program for it: what others met until now is not to be told of it. */
+  countFromNow(): void
   /** Whether processes of it are left, as far as that can be told. */
   isPopulated(): boolean
   /** Its program is on its way and nobody waits for anything: what the next run needs may be made ready now. */

@@ -147,7 +147,7 @@ export const receiptSchema = z.strictObject({
    * and ended faster than they could be looked at, or when nobody looked.
    */
   inspected: z.strictObject({ processes: z.int().min(0), threads: z.int().min(0), complete: z.boolean() }),
-  /** The latest, when there were more than fit. */
+  /** All that run, and the latest of those that are over; `usage.runs` is how many there were. */
   runs: z.array(runSchema),
   usage: sandboxUsageSchema,
   signature: signatureSchema,

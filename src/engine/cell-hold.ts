@@ -1,10 +1,10 @@
 import { SandboxError } from '../contract/errors.js'
 import type { PlannedSandbox } from '../policy/apply.js'
 import type { FilesHost } from './file-operation.js'
-import type { Lifetime } from './lifetime.js'
+import type { Lifetime, Stillness } from './lifetime.js'
 import { LiveCell, type LiveCellOrder, type MadeHome } from './live-cell.js'
 import { LoneWorker } from './lone-worker.js'
-import type { LayerAccess, LayeredSandbox } from './snapshots-access.js'
+import type { LayeredSandbox, ReadableSandbox, Reading } from './snapshots-access.js'
 import type { FilesAside, KeepAside } from './snapshots-facet.js'
 import { layerAccess, layerReader } from './snapshots-worker.js'
 
@@ -35,7 +35,7 @@ async function stopAllBut({ made: { open, probe } }: LiveCell, { bystander }: Lo
 }
 
 /** The cell of a sandbox: there, or away while its files are kept aside. */
-export class CellHold {
+export class CellHold implements ReadableSandbox {
   readonly #order: CellHoldOrder
   readonly #calledOff = new AbortController()
   #cell: LiveCell | undefined
@@ -60,6 +60,18 @@ export class CellHold {
 
   get layered(): LayeredSandbox {
     return this.#layeredOf(this.here, this.here.files)
+  }
+
+  /** In its turn: what was asked of its life before, a pause and a resume too, is done by then. */
+  async whileStill<T>(signal: AbortSignal | undefined, act: (reading: Reading) => Promise<T>): Promise<T> {
+    const until = AbortSignal.any([this.#calledOff.signal, ...(signal ? [signal] : [])])
+    try {
+      return await this.#order.life.still(() => this.#readingOf(until, act))
+    } catch (error) {
+      // It says why it is over.
+      if (this.#calledOff.signal.aborted) await this.#order.checkOpen()
+      throw error
+    }
   }
 
   /** Its programs end, its files are kept aside, and then nothing of it is left. */
@@ -141,34 +153,35 @@ export class CellHold {
       planned: this.#order.planned(),
       cell: cell.made.open.cell,
       access: (signal) => layerAccess(host, { signal, overlays: hasOverlays(cell) }),
-      whileStill: (signal, act) => this.#whileStill(cell, signal, act),
     }
   }
 
-  async #whileStill<T>(cell: LiveCell, signal: AbortSignal | undefined, act: (access: LayerAccess) => Promise<T>): Promise<T> {
-    const until = AbortSignal.any([this.#calledOff.signal, ...(signal ? [signal] : [])])
-    const host = cell.privately(until)
+  #readingOf<T>(until: AbortSignal, act: (reading: Reading) => Promise<T>): Stillness<T> {
+    const cell = this.here
     const overlays = hasOverlays(cell)
+    const host = cell.privately(until)
     let worker: LoneWorker | undefined
-    try {
-      return await this.#order.life.still({
-        stop: async () => {
-          if (this.#cell !== cell) throw new SandboxError('conflict', `sandbox ${this.#order.info().id} was paused without its memory meanwhile; ask again`)
-          // There before anything stands still: whatever is started then would too.
-          worker = await LoneWorker.from(host.workers, { kind: layerReader(host, { overlays }), signal: until })
-          return stopAllBut(cell, worker)
-        },
-        goOn: () => cell.made.open.cell.resume(),
-        // Gone before the next act on its life: a pause would catch it while it ends.
-        act: () => act(layerAccess(worker ? { ...host, workers: worker } : host, { signal: until, overlays })).finally(() => worker?.end()),
-      })
-    } catch (error) {
-      // It says why it is over.
-      if (this.#calledOff.signal.aborted) await this.#order.checkOpen()
-      throw error
-    } finally {
+    const end = async (): Promise<void> => {
       await worker?.end()
       host.workers.close()
+    }
+    return {
+      stop: async () => {
+        try {
+          // There before anything stands still: whatever is started then would too.
+          worker = await LoneWorker.from(host.workers, { kind: layerReader(host, { overlays }), signal: until })
+          return await stopAllBut(cell, worker)
+        } catch (error) {
+          await end()
+          throw error
+        }
+      },
+      goOn: () => cell.made.open.cell.resume(),
+      // Gone before the next act on its life: a pause would catch it while it ends.
+      act: () => {
+        const access = layerAccess(worker ? { ...host, workers: worker } : host, { signal: until, overlays })
+        return act({ sandbox: this.#layeredOf(cell, host), access }).finally(end)
+      },
     }
   }
 }

@@ -57,8 +57,8 @@ export class Engine implements Platform {
   readonly code: CodeFacet
   readonly files = new FilesFacet(async (id) => (await this.#find(id)).files)
   readonly changes = new ChangesFacet(async (id) => {
-    const { files, layered } = await this.#find(id)
-    return { files, layers: layered.cell.layers }
+    const { files, hold } = await this.#find(id)
+    return { files, layers: hold.layered.cell.layers }
   })
   readonly ports = new PortsFacet((id) => this.#find(id))
   readonly #options: EngineOptions
@@ -240,7 +240,7 @@ export class Engine implements Platform {
   /** Nobody has seen it before its files are there. */
   async #restore(sandbox: LiveSandbox, origin: StoredSnapshot, signal: AbortSignal): Promise<void> {
     try {
-      await this.snapshots.restore(sandbox.layered, origin, signal)
+      await this.snapshots.restore(sandbox.hold.layered, origin, signal)
       if (sandbox.over) throw await sandbox.over
     } catch (error) {
       await sandbox.close()

@@ -18,7 +18,7 @@ export interface FileCall {
 
 const words: Readonly<Record<number, readonly [code: ErrorCode, words: string]>> = {
   [errno.ENOENT]: ['not-found', 'there is no such file or folder'],
-  [errno.ENOTDIR]: ['conflict', 'something in the path is no folder'],
+  [errno.ENOTDIR]: ['conflict', 'it, or something on the way to it, is no folder'],
   [errno.EISDIR]: ['conflict', 'it is a folder'],
   [errno.EEXIST]: ['conflict', 'it is there already'],
   [errno.ENOTEMPTY]: ['conflict', 'the folder is not empty'],
@@ -41,8 +41,8 @@ const words: Readonly<Record<number, readonly [code: ErrorCode, words: string]>>
 
 /** A kernel keeps count of the watches of each user. A worker whose descriptors were taken was replaced before this is told. */
 const watchWords: Readonly<Record<number, readonly [why: string, hint: string]>> = {
-  [errno.EMFILE]: ['programs of this user have all the watches that a user may have', 'sysctl fs.inotify.max_user_instances'],
-  [errno.ENOSPC]: ['more folders than these cannot be watched by this user', 'sysctl fs.inotify.max_user_watches'],
+  [errno.EMFILE]: ['its user has as many watches as the kernel allows (fs.inotify.max_user_instances)', 'sysctl fs.inotify.max_user_instances'],
+  [errno.ENOSPC]: ['its user watches as many folders as the kernel allows (fs.inotify.max_user_watches)', 'sysctl fs.inotify.max_user_watches'],
 }
 
 const mostNameBytes = 255

@@ -4,8 +4,8 @@ import type { ReceiptRun } from '../contract/receipt.js'
 import type { Ending, LimitHits, Usage } from '../contract/run.js'
 import { hitsOf, nothingUsed, rounded } from './usage.js'
 
-/** The latest runs that are kept one by one; all are counted. */
-const mostRuns = 100
+/** Of the runs that are over, the latest are kept one by one, and all that are not; all are counted. */
+const mostEnded = 100
 
 type RunFacts = Pick<ReceiptRun, 'commandHash' | 'user' | 'environment' | 'posture'>
 
@@ -20,7 +20,8 @@ export interface LedgerEntry extends RunFacts {
 
 /** What was run in a sandbox, and what it all used. */
 export class Ledger {
-  readonly #latest: LedgerEntry[] = []
+  /** In the order in which they were started. */
+  readonly #listed: LedgerEntry[] = []
   readonly #open = new Set<LedgerEntry>()
   #count = 0
   #dropped = 0
@@ -33,8 +34,7 @@ export class Ledger {
     const begunAt = performance.now()
     const soFar = (): Pick<Usage, 'wallMs' | 'outputBytes'> => ({ wallMs: performance.now() - begunAt, outputBytes: 0 })
     const entry: LedgerEntry = { ...facts, number: this.#count, startedAt: new Date().toISOString(), soFar }
-    this.#latest.push(entry)
-    if (this.#latest.length > mostRuns) this.#latest.shift()
+    this.#listed.push(entry)
     this.#open.add(entry)
     return entry
   }
@@ -43,19 +43,23 @@ export class Ledger {
     if (!this.#open.delete(entry)) return
     entry.ending = ending
     this.#finished = sumOf(this.#finished, ending.usage)
+    if (this.#listed.length - this.#open.size > mostEnded) this.#unlist(this.#listed.findIndex((each) => each.ending))
   }
 
   /** A run that never came about, through no fault of its program, is none. */
   drop(entry: LedgerEntry): void {
     if (!this.#open.delete(entry)) return
     this.#dropped += 1
-    const at = this.#latest.indexOf(entry)
-    if (at !== -1) this.#latest.splice(at, 1)
+    this.#unlist(this.#listed.indexOf(entry))
   }
 
   /** In the order in which they were started. */
   get runs(): ReceiptRun[] {
-    return this.#latest.map(({ ending, soFar: _, ...facts }) => ({ ...facts, ...(ending && { outcome: { ...ending.outcome }, usage: ending.usage }) }))
+    return this.#listed.map(({ ending, soFar: _, ...facts }) => ({ ...facts, ...(ending && { outcome: { ...ending.outcome }, usage: ending.usage }) }))
+  }
+
+  #unlist(at: number): void {
+    this.#listed.splice(at, 1)
   }
 
   /** The cell is gone; another may follow. */

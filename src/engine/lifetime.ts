@@ -111,9 +111,9 @@ export class Lifetime {
     return this.#next(() => this.#goOn(reason))
   }
 
-  /** Its programs and their clocks stand still while something is done; its own lifetime goes on. Throws SandboxError('conflict') when it is paused. */
-  still<T>(stillness: Stillness<T>): Promise<T> {
-    return this.#next(() => this.#holdStill(stillness))
+  /** Its programs and their clocks stand still while something is done, which begins when its turn has come; its own lifetime goes on. Throws SandboxError('conflict') when it is paused. */
+  still<T>(begin: () => Stillness<T>): Promise<T> {
+    return this.#next(() => this.#holdStill(begin))
   }
 
   /** At least so long from now. */
@@ -192,8 +192,9 @@ export class Lifetime {
     this.events.tell({ type: 'paused', reason })
   }
 
-  async #holdStill<T>({ stop, goOn, act }: Stillness<T>): Promise<T> {
+  async #holdStill<T>(begin: () => Stillness<T>): Promise<T> {
     this.checkMoving()
+    const { stop, goOn, act } = begin()
     const inUse = this.activity.hold()
     this.#moment.begin()
     try {

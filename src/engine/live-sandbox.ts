@@ -24,7 +24,7 @@ import { type PortsOrder, SandboxPorts } from './ports.js'
 import { ProgramDoor } from './program-door.js'
 import { receiptNow, type ReceiptStory } from './receipt-now.js'
 import type { Remade } from './remaking.js'
-import type { LayeredSandbox } from './snapshots-access.js'
+import type { LayeredSandbox, ReadableSandbox } from './snapshots-access.js'
 import type { KeepAside } from './snapshots-facet.js'
 
 export interface SandboxMaking {
@@ -102,9 +102,9 @@ export class LiveSandbox {
     return { ...this.#info, ...this.life.info }
   }
 
-  /** As snapshots see it. Throws SandboxError('conflict') while it has no cell. */
-  get layered(): LayeredSandbox {
-    return this.#hold.layered
+  /** As snapshots see it; there is nothing of it to be seen while it has no cell. */
+  get hold(): ReadableSandbox & { readonly layered: LayeredSandbox } {
+    return this.#hold
   }
 
   /** Why nothing can be started in it any more; undefined while it runs. */

@@ -175,6 +175,7 @@ async function attempt(order: Attempt, surroundings: ProgramSurroundings): Promi
 async function launchReady(ready: ReadyRun, { request, user, entry, giveUp }: Attempt, surroundings: ProgramSurroundings): Promise<Attempted | undefined> {
   const { program, run, look } = ready
   try {
+    run.countFromNow()
     const result = await program.launch(request, { giveUp })
     if (result) {
       surroundings.inspector?.adopt(look, { number: entry.number, user: user.name, environment: entry.environment })

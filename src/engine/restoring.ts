@@ -63,9 +63,9 @@ async function restoreEntries(snapshot: StoredSnapshot, layers: readonly KeptLay
     const { path } = first.header
     const layer = layerOf(path, layers)
     if (!layer) throw new SandboxError('invalid', `from: ${snapshot.info.id} has /${path}, where this sandbox has no folder of its own`)
-    const headers = (header: TarHeader): TarHeader[] => landing(header, layer, snapshot)
+    const landed = (header: TarHeader): TarHeader | undefined => landing(header, layer, snapshot)
     const isHere = (header: TarHeader): boolean => layerOf(header.path, layers) === layer
-    await access.unpack(layer, inPieces(archiveOf(entries, { isHere, headers }))).catch((error: unknown) => {
+    await access.unpack(layer, inPieces(archiveOf(entries, { isHere, landed }))).catch((error: unknown) => {
       throw roomError(error, snapshot)
     })
   }
@@ -74,15 +74,15 @@ async function restoreEntries(snapshot: StoredSnapshot, layers: readonly KeptLay
 interface Landing {
   /** Whether an entry is of the layer that is unpacked. */
   readonly isHere: (header: TarHeader) => boolean
-  readonly headers: (header: TarHeader) => readonly TarHeader[]
+  readonly landed: (header: TarHeader) => TarHeader | undefined
 }
 
 /** The entries that belong to one layer, under their names below it. */
-async function* archiveOf(entries: Ahead, { isHere, headers }: Landing): AsyncGenerator<Uint8Array, void, undefined> {
+async function* archiveOf(entries: Ahead, { isHere, landed }: Landing): AsyncGenerator<Uint8Array, void, undefined> {
   for (let entry = await entries.peek(); entry !== undefined && isHere(entry.header); entry = await entries.peek()) {
-    const landed = headers(entry.header)
-    for (const header of landed) yield encodeTarHeader(header)
-    if (landed.length > 0) {
+    const header = landed(entry.header)
+    if (header) {
+      yield encodeTarHeader(header)
       yield* entries.contentOf(entry)
       yield tarPadding(entry.header.size)
     }
@@ -91,25 +91,15 @@ async function* archiveOf(entries: Ahead, { isHere, headers }: Landing): AsyncGe
   yield endOfTar
 }
 
-const removalMark = '.wh.'
-
-/** As the worker is to put it there: the headers before its content. Throws SandboxError('invalid') for what would land in a mount. */
-function landing({ mark, isLiteral: _, ...header }: TarHeader, layer: KeptLayer, { info }: StoredSnapshot): TarHeader[] {
+/** As the worker is to put it there; undefined for what is there anyway. Throws SandboxError('invalid') for what would land in a mount. */
+function landing(header: TarHeader, layer: KeptLayer, { info }: StoredSnapshot): TarHeader | undefined {
   const path = pathBelow(header.path, layer)
-  const name = path.slice(path.lastIndexOf('/') + 1)
   if (!isOwn(path, layer)) {
     // A folder on the way to a mount is there anyway.
-    if (header.type === 'folder' && mark === undefined && layer.mounts.some((mount) => mount.startsWith(`${path}/`))) return []
+    if (header.type === 'folder' && header.mark === undefined && layer.mounts.some((mount) => mount.startsWith(`${path}/`))) return undefined
     throw new SandboxError('invalid', `from: ${info.id} has /${header.path}, where this sandbox has a mount`)
   }
-  const { uid, gid } = header
-  const empty: TarHeader = { path, type: 'file', mode: 0, uid, gid, size: 0, mtime: '0', target: '' }
-  if (mark === 'removed') return [{ ...empty, path: `${path.slice(0, path.length - name.length)}${removalMark}${name}` }]
-  const target = header.type === 'same' ? pathBelow(header.target, layer) : header.target
-  const isLiteral = name.startsWith(removalMark)
-  const landed = { ...header, path, target, isLiteral }
-  // A file takes the place of all that is there, whatever it is called: a mark before a name of a guest's choice could mean the whole folder.
-  return mark === 'hides' ? [{ ...empty, isLiteral }, landed] : [landed]
+  return { ...header, path, target: header.type === 'same' ? pathBelow(header.target, layer) : header.target }
 }
 
 /** Sums are of whole pages, but folders and the file system's own needs come to them. */

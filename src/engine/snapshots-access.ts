@@ -26,9 +26,9 @@ export interface ListedEntry {
 export interface LayerAccess {
   /** Everything that was written there; links are not followed. */
   list(layer: KeptLayer, options: { readonly hashes: boolean }): AsyncIterable<ListedEntry>
-  /** The same as a tar archive, sorted; of an overlay with `.wh.NAME` for what was removed, and `.wh..wh..opq` in folders that hide what lies beneath. */
+  /** The same as a tar archive, sorted; of an overlay with marks on what was removed, and on folders that hide what lies beneath. */
   pack(layer: KeptLayer): AsyncIterable<Uint8Array>
-  /** With owners; `.wh.NAME` removes. Into what programs see. */
+  /** With owners; marks are applied. Into what programs see. */
   unpack(layer: KeptLayer, archive: AsyncIterable<Uint8Array>): Promise<void>
 }
 
@@ -40,9 +40,17 @@ export interface LayeredSandbox {
   readonly cell: LayeredCell
   /** Reaches every file that the sandbox's programs can make. Aborting ends what is under way. */
   access(signal: AbortSignal | undefined): LayerAccess
-  /**
-   * While nothing else of it moves, neither programs nor other operations on files, where that can be had; nothing of `access` is to be used afterwards. Throws
-   * SandboxError('conflict') when it is paused.
-   */
-  whileStill<T>(signal: AbortSignal | undefined, act: (access: LayerAccess) => Promise<T>): Promise<T>
+}
+
+/** A sandbox that can be read as it is at one moment. */
+export interface ReadableSandbox {
+  /** Done while nothing else of it moves, neither programs nor other operations on files, where that can be had. */
+  whileStill<T>(signal: AbortSignal | undefined, act: (reading: Reading) => Promise<T>): Promise<T>
+}
+
+export interface Reading {
+  /** With the cell that it has by then. */
+  readonly sandbox: LayeredSandbox
+  /** Of no use afterwards. */
+  readonly access: LayerAccess
 }

@@ -44,7 +44,8 @@ async function* archiveOf({ differences, layers }: Exporting, access: LayerAcces
   for (const { path } of topmostRemovals(differences)) yield encodeTarHeader(removalOf(path))
   for (const layer of layers) {
     if (![...paths].some((path) => layerOf(path, layers) === layer)) continue
-    for await (const { header, content } of readTar(access.pack(layer))) {
+    for await (const { header: marked, content } of readTar(access.pack(layer))) {
+      const { mark: _, ...header } = marked
       const path = pathInSnapshot(header.path, layer)
       if (!isOwn(header.path, layer) || !paths.has(path)) continue
       const target = header.type === 'same' ? pathInSnapshot(header.target, layer) : header.target

@@ -8,7 +8,7 @@ import type { PlannedSandbox } from '../policy/apply.js'
 import { type Difference, diffEntries } from '../policy/diff.js'
 import { parseFork, parseReference, parseSnapshotName, referenceIn, templateIdRefusal, templateRefusal, withTemplateOf } from '../policy/snapshot-options.js'
 import { checkRoom, restoreSnapshot } from './restoring.js'
-import type { LayerAccess, LayeredSandbox } from './snapshots-access.js'
+import type { LayeredSandbox, ReadableSandbox, Reading } from './snapshots-access.js'
 import { exportChanges, type Exporting } from './snapshots-export.js'
 import { type KeptLayer, keptLayers, pathInCell } from './snapshots-layers.js'
 import { currentEntries, packLayers } from './snapshots-packing.js'
@@ -17,9 +17,15 @@ import { beneathOf, viewOf } from './snapshots-view.js'
 
 export interface SnapshotsParts {
   readonly store: SnapshotStore
-  find(id: string): Promise<{ readonly layered: LayeredSandbox }>
+  find(id: string): Promise<SnapshotSource>
   create(planned: PlannedSandbox, origin: StoredSnapshot, signal: AbortSignal): Promise<SandboxInfo>
   close(id: string): Promise<void>
+}
+
+/** What can be read has no cell to speak of before its turn has come. */
+export interface SnapshotSource {
+  readonly info: SandboxInfo
+  readonly hold: ReadableSandbox
 }
 
 /** The files of a sandbox that has no cell. */
@@ -62,19 +68,19 @@ export class SnapshotsFacet implements PlatformSnapshots {
   }
 
   async diff(id: string, options: SinceOptions = {}): Promise<readonly Change[]> {
-    return this.#comparing(id, options, async ({ sandbox, layers, before, signal }) => {
-      const { differences } = await sandbox.whileStill(signal, async (access) => compare(layers, access, await before))
+    return this.#comparing(id, options, async ({ source, before, signal }) => {
+      const { differences, layers } = await source.hold.whileStill(signal, async (reading) => compare(reading, await before))
       return differences.map((difference) => changeOf(difference, layers))
     })
   }
 
   async export(id: string, options: SinceOptions = {}): Promise<AsyncIterable<Uint8Array>> {
-    return this.#comparing(id, options, async ({ sandbox, layers, before, signal }) => {
-      const drafting = this.#draft(sandbox)
+    return this.#comparing(id, options, async ({ source, before, signal }) => {
+      const drafting = this.#draft(source)
       try {
-        await sandbox.whileStill(signal, async (access) => {
+        await source.hold.whileStill(signal, async (reading) => {
           const draft = await drafting
-          for await (const piece of exportChanges(await compare(layers, access, await before), access)) await draft.write(piece)
+          for await (const piece of exportChanges(await compare(reading, await before), reading.access)) await draft.write(piece)
         })
         return await readSpooled(await drafting, signal)
       } catch (error) {
@@ -138,11 +144,13 @@ export class SnapshotsFacet implements PlatformSnapshots {
 
   /** What the sandbox has written, in a draft that is gone afterwards unless it was kept. */
   async #drafted<T>(id: string, signal: AbortSignal | undefined, use: (draft: SnapshotDraft, sandbox: LayeredSandbox) => Promise<T>): Promise<T> {
-    const { layered: sandbox } = await this.#parts.find(id)
-    const layers = layersOf(sandbox)
-    const drafting = this.#draft(sandbox)
+    const source = await this.#parts.find(id)
+    const drafting = this.#draft(source)
     try {
-      await sandbox.whileStill(signal, async (access) => packLayers(layers, access, await drafting))
+      const sandbox = await source.hold.whileStill(signal, async (reading) => {
+        await packLayers(layersOf(reading.sandbox), reading.access, await drafting)
+        return reading.sandbox
+      })
       signal?.throwIfAborted()
       return await use(await drafting, sandbox)
     } finally {
@@ -151,7 +159,7 @@ export class SnapshotsFacet implements PlatformSnapshots {
   }
 
   /** Nobody waits for it before the stillness is asked for: a pause that is asked for next would come first. */
-  #draft({ info }: LayeredSandbox): Promise<SnapshotDraft> {
+  #draft({ info }: SnapshotSource): Promise<SnapshotDraft> {
     return quiet(this.#parts.store.draft(info.spec.template, info.templateId))
   }
 
@@ -159,10 +167,9 @@ export class SnapshotsFacet implements PlatformSnapshots {
     const { signal, since } = checkCallOptions(options, ['signal', 'since'])
     const reference = since === undefined ? undefined : parseReference(since, 'since')
     signal?.throwIfAborted()
-    const { layered: sandbox } = await this.#parts.find(id)
-    const layers = layersOf(sandbox)
-    const before = quiet(reference === undefined ? Promise.resolve([]) : this.#entriesOf(reference, sandbox.info))
-    return act({ sandbox, layers, before, signal })
+    const source = await this.#parts.find(id)
+    const before = quiet(reference === undefined ? Promise.resolve([]) : this.#entriesOf(reference, source.info))
+    return act({ source, before, signal })
   }
 
   async #entriesOf(reference: string, { spec, templateId }: SandboxInfo): Promise<ManifestEntry[]> {
@@ -223,8 +230,7 @@ async function discard(drafting: Promise<SnapshotDraft>): Promise<void> {
 }
 
 interface Comparison {
-  readonly sandbox: LayeredSandbox
-  readonly layers: readonly KeptLayer[]
+  readonly source: SnapshotSource
   /** Not waited for before the stillness is asked for either. */
   readonly before: Promise<readonly ManifestEntry[]>
   readonly signal: AbortSignal | undefined
@@ -236,7 +242,8 @@ interface Forking {
   readonly signal: AbortSignal | undefined
 }
 
-async function compare(layers: readonly KeptLayer[], access: LayerAccess, before: readonly ManifestEntry[]): Promise<Exporting> {
+async function compare({ sandbox, access }: Reading, before: readonly ManifestEntry[]): Promise<Exporting> {
+  const layers = layersOf(sandbox)
   const now = await currentEntries(layers, access)
   const beneath = await beneathOf(layers, [...before, ...now])
   return { differences: diffEntries(viewOf(before, beneath), viewOf(now, beneath)), now, layers }

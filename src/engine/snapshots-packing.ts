@@ -51,18 +51,11 @@ async function packLayer({ layer, deeds, access }: Packing, sink: PackingSink): 
   }
 }
 
-const removalMark = '.wh.'
-const opaqueMark = '.wh..wh..opq'
-
 /** As it is to be kept, still by its path below the layer; undefined for what is not the sandbox's doing. */
-function ownHeader({ mark: _, isLiteral, ...header }: TarHeader, layer: KeptLayer, { nothing, hides }: Deeds): TarHeader | undefined {
-  const slash = header.path.lastIndexOf('/') + 1
-  const name = header.path.slice(slash)
-  const isMark = layer.over !== undefined && header.type === 'file' && !isLiteral && name.startsWith(removalMark)
-  if (isMark && name === opaqueMark) return undefined
-  const path = isMark ? `${header.path.slice(0, slash)}${name.slice(removalMark.length)}` : header.path
+function ownHeader({ mark, ...header }: TarHeader, layer: KeptLayer, { nothing, hides }: Deeds): TarHeader | undefined {
+  const { path } = header
   if (!isOwn(path, layer) || nothing.has(path)) return undefined
-  if (isMark) return removalHeader(path)
+  if (layer.over !== undefined && mark === 'removed') return removalHeader(path)
   return hides.has(path) && header.type === 'folder' ? { ...header, mark: 'hides' } : header
 }
 

@@ -77,7 +77,7 @@ function headerOf(raw: RawHeader, records: ReadonlyMap<string, string>): TarHead
   if (type !== 'file' && size !== 0) throw notTar('content where none can be')
   const owner = { uid: whole(records.get('uid')) ?? raw.uid, gid: whole(records.get('gid')) ?? raw.gid }
   const header = { path, type, mode: raw.mode, ...owner, size, mtime, target: type === 'same' ? cleanPath(target) : target }
-  return { ...header, ...markIn(records, header), ...(records.get('GLOVEBOX.literal') === '1' && { isLiteral: true }) }
+  return { ...header, ...markIn(records, header) }
 }
 
 function markIn(records: ReadonlyMap<string, string>, { type, size }: Pick<TarHeader, 'type' | 'size'>): Pick<TarHeader, 'mark'> {

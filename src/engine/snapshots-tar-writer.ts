@@ -22,8 +22,6 @@ export interface TarHeader {
   readonly target: string
   /** Of a file without content: what was there is removed. Of a folder: what lies beneath it is not to be seen. */
   readonly mark?: 'removed' | 'hides'
-  /** Its name begins with `.wh.` and means nothing by that. */
-  readonly isLiteral?: boolean
 }
 
 const typeFlags: Readonly<Record<TarType, string>> = { file: '0', same: '1', link: '2', folder: '5', fifo: '6' }
@@ -47,7 +45,7 @@ export function tarPadding(size: number): Uint8Array {
 export const endOfTar: Uint8Array = new Uint8Array(2 * blockBytes)
 
 /** What the fields of a header have no room for. */
-function paxRecords({ path, target, size, mtime, uid, gid, mark, isLiteral }: TarHeader): string {
+function paxRecords({ path, target, size, mtime, uid, gid, mark }: TarHeader): string {
   const values = [
     ...(path.length > mostName ? [['path', path]] : []),
     ...(target.length > mostName ? [['linkpath', target]] : []),
@@ -55,7 +53,6 @@ function paxRecords({ path, target, size, mtime, uid, gid, mark, isLiteral }: Ta
     ...(uid > mostId ? [['uid', String(uid)]] : []),
     ...(gid > mostId ? [['gid', String(gid)]] : []),
     ...(mark === undefined ? [] : [['GLOVEBOX.mark', mark]]),
-    ...(isLiteral === true ? [['GLOVEBOX.literal', '1']] : []),
     ...(/^\d{1,11}$/.test(mtime) && Number(mtime) <= mostSize ? [] : [['mtime', mtime]]),
   ] as [string, string][]
   if (values.length === 0) return ''

@@ -27,7 +27,7 @@ export function layerAccess(host: FilesHost, { signal, overlays }: AccessOptions
       yield* operation.stream(operation.worker.client.pack(placeOf(layer), within(layer)))
     },
     unpack: async (layer, archive) => {
-      const options = { keepOwner: true, whiteouts: true }
+      const options = { keepOwner: true, marks: true }
       await FileOperation.run(order('unpack', layer), ({ client }) => client.unpack(bytesOf(layer.path), archive, options))
     },
   }

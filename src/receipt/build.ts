@@ -6,8 +6,6 @@ import { limitControlsOf } from './limit-controls.js'
 import { observedControls } from './observed-controls.js'
 import { wishControlsOf, wishesObserved } from './wish-controls.js'
 
-const mostRuns = 256
-
 /**
  * The receipt of what holds. The same facts make the same receipt. Throws SandboxError('not-enforced') when a posture is not as demanded: there is no
  * receipt of that.
@@ -33,7 +31,7 @@ export function buildReceipt(facts: ReceiptFacts): UnsignedReceipt {
     clamped: info.clamped.map(({ field, asked, given, policy }) => ({ field, asked, given, by: policy })),
     controls: [...limitControlsOf(facts), ...wishControlsOf(facts), ...observedControls(facts, wishesObserved)].map((control) => withCap(control, facts)),
     inspected: { ...facts.inspected },
-    runs: facts.runs.slice(-mostRuns).map(roundRun),
+    runs: facts.runs.map(roundRun),
     usage: roundTimes(facts.usage),
   }
   return presentable(receipt) as UnsignedReceipt

@@ -31,7 +31,7 @@ export class RunGroup {
   #counted = nothing
   #isCertain = true
   #isGone = false
-  /** Refused forks that version 2 counts at the cell's guests, when this began. */
+  /** Refused forks that version 2 counts at the cell's guests, when this began, or was given a program. */
   #sharedHits: number | undefined
   #limits: CgroupRunLimits = { memoryBytes: undefined, processes: undefined }
 
@@ -58,11 +58,15 @@ export class RunGroup {
 
   limit(limits: CgroupRunLimits, processes: number): void {
     this.#limits = limits
-    this.#sharedHits = this.#refusedAbove()
+    this.countFromNow()
     this.followProcesses(processes)
     const asked = { memoryBytes: limits.memoryBytes ?? 0, processes: limits.processes ?? 0, cpus: 0 }
     if (limits.memoryBytes !== undefined) this.#require('memory', 'memory', asked)
     if (limits.processes !== undefined) this.#require('pids', 'processes', asked)
+  }
+
+  countFromNow(): void {
+    this.#sharedHits = this.#refusedAbove()
   }
 
   /** Where a refused fork is counted at the limit that it met, a run without one of its own gets the cell's, so that it counts its own. */

@@ -22,6 +22,8 @@ export interface CgroupRun {
   readonly name: string | undefined
   /** Also of a run that is over. */
   counts(): CgroupUsage & CgroupHits
+  /** What others met until now is not of this run. */
+  countFromNow(): void
   /** Whether processes of it are left; false where nothing counts runs by themselves. */
   isPopulated(): boolean
   /** Its program is on its way and nobody waits: the group of the next run is made meanwhile. */
@@ -57,7 +59,14 @@ const uncounted: CgroupRuns = {
   begin({ memoryBytes, processes }) {
     const asked = [memoryBytes !== undefined && 'limits.memory', processes !== undefined && 'limits.processes'].filter((name) => name !== false)
     if (asked.length > 0) throw new SandboxError('unsupported', `${asked.join(', ')} of a single run: no cgroup can be made for it`)
-    return { name: undefined, counts: () => nothing, isPopulated: () => false, spareTime: () => undefined, close: () => undefined }
+    return {
+      name: undefined,
+      counts: () => nothing,
+      countFromNow: () => undefined,
+      isPopulated: () => false,
+      spareTime: () => undefined,
+      close: () => undefined,
+    }
   },
   prepare: () => undefined,
   hits: () => ({ oomKills: undefined, processHits: undefined }),
@@ -101,6 +110,7 @@ class RunGroups implements CgroupRuns {
     return {
       name: group.name,
       counts: () => group.counts(),
+      countFromNow: () => group.countFromNow(),
       isPopulated: () => this.#isPopulated(group),
       spareTime: () => this.prepare(),
       close: () => this.#close(group),

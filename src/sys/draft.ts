@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { closeSync, constants, lstatSync, openSync, readdirSync, unlinkSync } from 'node:fs'
+import { closeSync, constants, lstatSync, openSync, readdirSync, rmdirSync, type Stats, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { currentBoot, currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
 
@@ -18,8 +18,8 @@ export function draftName(): string {
 }
 
 /**
- * Removes the drafts of ours in a folder whose makers were killed. What cannot be looked at or removed stays: it is in nobody's way. Files only: whoever may
- * write in the folder can give such a name to anything in it, and could remove a file there, but not a folder of ours with what is in it.
+ * Removes the drafts of ours in a folder whose makers were killed. What cannot be looked at or removed stays: it is in nobody's way. Files and empty folders
+ * only: whoever may write in the folder can give such a name to anything in it, and could remove those there, but not a folder of ours with what is in it.
  */
 export function sweepDrafts(folder: string): void {
   try {
@@ -35,13 +35,25 @@ export function sweepDrafts(folder: string): void {
 }
 
 function sweepIn(folder: string): void {
-  for (const name of readdirSync(folder)) if (draftPattern.test(name) && isLeft(join(folder, name), name)) unlinkSync(join(folder, name))
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name)
+    const status = draftPattern.test(name) ? lstatSync(path, { throwIfNoEntry: false }) : undefined
+    if (status && isLeft(status, name)) sweepOne(path, status)
+  }
+}
+
+function sweepOne(path: string, status: Stats): void {
+  try {
+    if (status.isDirectory()) rmdirSync(path)
+    else if (status.isFile()) unlinkSync(path)
+  } catch {
+    // Not empty, or somebody else was faster.
+  }
 }
 
 /** A folder may be shared with another machine, whose processes cannot be seen from here; time tells of those. */
-function isLeft(path: string, name: string): boolean {
+function isLeft(status: Stats, name: string): boolean {
   const owner = parseOwner(draftPattern.exec(name)?.[1] ?? '')
-  const status = lstatSync(path, { throwIfNoEntry: false })
-  if (owner === undefined || status?.isFile() !== true || status.uid !== process.getuid?.()) return false
+  if (owner === undefined || status.uid !== process.getuid?.()) return false
   return owner.boot === currentBoot() ? !isAlive(owner) : Date.now() - status.mtimeMs > forgottenMs
 }

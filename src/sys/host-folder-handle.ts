@@ -25,7 +25,7 @@ export class HostFolder implements AsyncDisposable {
   }
 
   /** The path itself may be or have links: whoever gives it knows where it leads. */
-  static async open(path: string): Promise<HostFolder> {
+  static async open(path: string | Buffer): Promise<HostFolder> {
     return new HostFolder(await open(path, constants.O_RDONLY | constants.O_DIRECTORY))
   }
 

@@ -5,13 +5,14 @@
 import { SandboxError } from '../contract/errors.js'
 import { printable } from '../contract/printable.js'
 import type { HostFolder } from './host-folder-handle.js'
-import { copyBeside, type Draft, moveEntry, placeDraft, removeDraft } from './host-folder-move.js'
+import { copyBeside, type Copying, type Draft, moveEntry, placeDraft, removeDraft } from './host-folder-move.js'
 import { mountOf } from './tree-removal.js'
 
 export interface Merge {
   readonly from: HostFolder
   readonly to: HostFolder
   readonly overwrite: boolean
+  readonly copying: Copying
   /** For messages: the path so far. */
   readonly below: string
 }
@@ -47,7 +48,7 @@ type Drafts = Map<string, Draft>
 
 async function copyAll(merge: Merge, drafts: Drafts): Promise<void> {
   await eachPlace(merge, async ({ from, to, path, name }) => {
-    drafts.set(path, await copyBeside({ folder: from, name }, to))
+    drafts.set(path, await copyBeside({ folder: from, name }, to, merge.copying))
   })
 }
 
@@ -57,7 +58,7 @@ async function placeAll(merge: Merge, drafts: Drafts): Promise<void> {
     if ((await from.look(name))?.isDirectory() === true && (await to.look(name))) await to.unlink(name)
     const draft = drafts.get(path)
     drafts.delete(path)
-    await (draft ? placeDraft(draft, { folder: to, name }) : moveEntry({ folder: from, name }, { folder: to, name }))
+    await (draft ? placeDraft(draft, { folder: to, name }) : moveEntry({ folder: from, name }, { folder: to, name }, merge.copying))
   })
 }
 
@@ -91,5 +92,5 @@ async function eachPlace(merge: Merge, act: (placing: Placing) => Promise<void>,
 async function within(merge: Merge, name: Buffer, act: (inner: Merge) => Promise<void>): Promise<void> {
   await using from = await merge.from.enter(name)
   await using to = await merge.to.enter(name)
-  await act({ from, to, overwrite: merge.overwrite, below: `${merge.below}${name.toString()}/` })
+  await act({ ...merge, from, to, below: `${merge.below}${name.toString()}/` })
 }

@@ -4,6 +4,7 @@ import { SandboxError } from '../contract/errors.js'
 import { printable } from '../contract/printable.js'
 import { draftName } from './draft.js'
 import type { HostFolder } from './host-folder-handle.js'
+import type { DraftNotes } from './host-folder-notes.js'
 import { removeHeld, removeTreeAt } from './tree-removal.js'
 
 const pieceBytes = 256 * 1024
@@ -13,6 +14,15 @@ export interface Spot {
   readonly name: Buffer
 }
 
+export interface Copying {
+  readonly notes: DraftNotes
+  /** Calls it off while nothing has taken its place. */
+  readonly signal: AbortSignal | undefined
+}
+
+/** What is in a folder goes with it, and is not noted. */
+type CopyingWithin = Partial<Copying> & Pick<Copying, 'signal'>
+
 /** A copy that is whole and waits for its name. */
 export interface Draft {
   readonly name: Buffer
@@ -21,12 +31,12 @@ export interface Draft {
 }
 
 /** Replaces what is there, if it is no folder. */
-export async function moveEntry(from: Spot, to: Spot): Promise<void> {
+export async function moveEntry(from: Spot, to: Spot, copying: Copying): Promise<void> {
   try {
     await from.folder.moveTo(from.name, to)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error
-    await placeDraft(await copyBeside(from, to.folder), to)
+    await placeDraft(await copyBeside(from, to.folder, copying), to)
   }
 }
 
@@ -41,9 +51,10 @@ export async function placeDraft(draft: Draft, to: Spot): Promise<void> {
 }
 
 /** What cannot be copied leaves nothing here, and stays where it was: in a folder of ours, which goes as a whole. */
-export async function copyBeside(from: Spot, folder: HostFolder): Promise<Draft> {
+export async function copyBeside(from: Spot, folder: HostFolder, copying: Copying): Promise<Draft> {
   const name = Buffer.from(draftName())
-  return { name, folder: await copyEntry(from, { folder, name }) }
+  copying.notes.keepPlace(folder)
+  return { name, folder: await copyEntry(from, { folder, name }, copying) }
 }
 
 /** Quiet. Whoever may write there could have given its name to a folder that is not ours. */
@@ -54,19 +65,19 @@ export async function removeDraft({ name, folder: meant }: Draft, folder: HostFo
 }
 
 /** Tells which folder it made, if it is one. */
-async function copyEntry(from: Spot, to: Spot): Promise<Draft['folder']> {
+async function copyEntry(from: Spot, to: Spot, copying: CopyingWithin): Promise<Draft['folder']> {
   const status = await from.folder.look(from.name)
-  if (status?.isDirectory() === true) return copyFolder(from, to)
+  if (status?.isDirectory() === true) return copyFolder(from, to, copying)
   try {
     if (status?.isSymbolicLink() === true) await to.folder.createLink(to.name, await from.folder.readLink(from.name))
-    else await copyFile(from, to)
+    else await copyFile(from, to, copying)
   } catch (error) {
     await to.folder.unlink(to.name).catch(() => undefined)
     throw error
   }
 }
 
-async function copyFile(from: Spot, to: Spot): Promise<void> {
+async function copyFile(from: Spot, to: Spot, { signal }: CopyingWithin): Promise<void> {
   const source = await from.folder.openFile(from.name)
   try {
     const { mode, mtime } = await source.stat()
@@ -74,6 +85,7 @@ async function copyFile(from: Spot, to: Spot): Promise<void> {
     try {
       const room = Buffer.allocUnsafeSlow(pieceBytes)
       for (;;) {
+        signal?.throwIfAborted()
         const { bytesRead } = await source.read(room, 0, pieceBytes)
         if (bytesRead === 0) break
         for (let done = 0; done < bytesRead; ) done += (await copy.write(room, done, bytesRead - done)).bytesWritten
@@ -88,11 +100,12 @@ async function copyFile(from: Spot, to: Spot): Promise<void> {
   }
 }
 
-async function copyFolder(from: Spot, to: Spot): Promise<Draft['folder']> {
+async function copyFolder(from: Spot, to: Spot, { notes, signal }: CopyingWithin): Promise<Draft['folder']> {
   await using source = await from.folder.enter(from.name)
   await using copy = await to.folder.createHeld(to.name)
   try {
-    for (const name of await source.names()) await copyEntry({ folder: source, name }, { folder: copy, name })
+    notes?.keepFolder(to.folder, to.name, copy)
+    for (const name of await source.names()) await copyEntry({ folder: source, name }, { folder: copy, name }, { signal })
     await copy.setOwnMode((await source.status()).mode & 0o777)
     return await copy.status()
   } catch (error) {

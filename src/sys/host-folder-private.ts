@@ -4,6 +4,7 @@ import { SandboxError } from '../contract/errors.js'
 import { printable } from '../contract/printable.js'
 import { sweepDrafts } from './draft.js'
 import { HostFolder } from './host-folder-handle.js'
+import { DraftNotes, sweepNoted } from './host-folder-notes.js'
 import { cachePlace } from './places.js'
 import { makeTempFolder, removeTree, sweepTempFolders, tempPlace } from './temp-folder.js'
 
@@ -11,6 +12,8 @@ const prefix = 'glovebox-download-'
 
 export interface PrivateFolder extends AsyncDisposable {
   readonly folder: HostFolder
+  /** Of what is copied from here to another file system. */
+  readonly notes: DraftNotes
   /** Does what fills it; a disk that is full is told as the one that it is on, which need not be that of the folder that something goes to. */
   fill<Result>(act: (folder: HostFolder) => Promise<Result>): Promise<Result>
 }
@@ -21,13 +24,14 @@ export async function makePrivateFolder(target: HostFolder): Promise<PrivateFold
   const temporary = await tempPlace()
   const places = [...cacheIfUsable(), temporary]
   const place = places.find((each) => statSync(each).dev === dev) ?? places[0] ?? temporary
-  await sweepTempFolders(prefix, place)
-  // What a copy to another file system left that was killed.
+  // What a copy to another file system left that was killed: folders as they are noted, then files.
+  await sweepTempFolders(prefix, { place, before: sweepNoted })
   sweepDrafts(`/proc/self/fd/${target.descriptor}`)
   const path = await unlessFull(place, makeTempFolder(prefix, place))
   const folder = await HostFolder.open(path)
   return {
     folder,
+    notes: new DraftNotes(path),
     fill: (act) => unlessFull(place, act(folder)),
     [Symbol.asyncDispose]: async () => {
       await folder[Symbol.asyncDispose]()

@@ -6,7 +6,7 @@ import type { LocalFiles, Received, ReceiveOptions } from '../contract/transfer.
 import { localError } from './host-folder-error.js'
 import type { HostFolder } from './host-folder-handle.js'
 import { Incoming } from './host-folder-incoming.js'
-import { checkMerge, mergeFolder } from './host-folder-merge.js'
+import { checkMerge, type Merge, mergeFolder } from './host-folder-merge.js'
 import { moveEntry } from './host-folder-move.js'
 import { makePrivateFolder } from './host-folder-private.js'
 import { sendLocal } from './host-folder-send.js'
@@ -35,7 +35,7 @@ async function receiveFile(path: string, content: AsyncIterable<Uint8Array>, opt
     await using own = await makePrivateFolder(place.folder)
     const bytes = await own.fill((folder) => stageFile(folder, incoming, { path, ...options }))
     await checkFilePlace(place, { path, ...options })
-    await moveEntry({ folder: own.folder, name: staged }, place)
+    await moveEntry({ folder: own.folder, name: staged }, place, { notes: own.notes, signal: options.signal })
     return { entries: 1, bytes, skipped: [] }
   } catch (error) {
     throw localError('download', path, error)
@@ -86,8 +86,8 @@ async function receiveFolder(path: string, archive: AsyncIterable<Uint8Array>, o
     await own.folder.createFolder(staged, 0o777)
     await using from = await own.folder.enter(staged)
     const received = await own.fill(() => stage(from, incoming, options))
-    if (there) await mergeInto(there.folder, { from, path, ...options })
-    else await moveEntry({ folder: own.folder, name: staged }, place)
+    if (there) await mergeInto(there.folder, { from, path, copying: { notes: own.notes, signal: options.signal }, ...options })
+    else await moveEntry({ folder: own.folder, name: staged }, place, { notes: own.notes, signal: options.signal })
     return received
   } catch (error) {
     throw localError('download', path, error)
@@ -115,11 +115,12 @@ async function stage(root: HostFolder, archive: AsyncIterable<Uint8Array>, optio
   return staging.received
 }
 
-async function mergeInto(
-  to: HostFolder,
-  { from, path, overwrite = false }: ReceiveOptions & { readonly from: HostFolder; readonly path: string },
-): Promise<void> {
-  const merge = { from, to, overwrite, below: join(basename(resolve(path)), '/') }
+interface Merging extends ReceiveOptions, Pick<Merge, 'from' | 'copying'> {
+  readonly path: string
+}
+
+async function mergeInto(to: HostFolder, { from, copying, path, overwrite = false }: Merging): Promise<void> {
+  const merge = { from, to, overwrite, copying, below: join(basename(resolve(path)), '/') }
   await checkMerge(merge)
   await mergeFolder(merge)
 }

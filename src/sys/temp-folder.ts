@@ -18,8 +18,15 @@ export function tempPlace(): Promise<string> {
   return realpath(tmpdir())
 }
 
+export interface Sweep {
+  /** The system's place for temporary files, unless said. */
+  readonly place?: string
+  /** What is to be done with each before it is removed. */
+  readonly before?: (left: HostFolder) => Promise<void>
+}
+
 /** Removes what processes that were killed left under this prefix. Only what belongs to our own uid: someone else could change theirs under us. */
-export async function sweepTempFolders(prefix: string, place?: string): Promise<void> {
+export async function sweepTempFolders(prefix: string, { place, before }: Sweep = {}): Promise<void> {
   await using folder = await HostFolder.open(place ?? (await tempPlace()))
   for (const name of await folder.names()) {
     const text = name.toString('latin1')
@@ -27,6 +34,15 @@ export async function sweepTempFolders(prefix: string, place?: string): Promise<
     const owner = parseOwner(text.slice(prefix.length).split('-')[0] ?? '')
     if (owner === undefined || isAlive(owner)) continue
     // Another engine may be sweeping the same; what stays is found by the next.
-    await removeTreeAt({ folder: folder.descriptor, name }, ({ uid }) => Number(uid) === process.getuid?.()).catch(() => undefined)
+    await sweepOne(folder, name, before).catch(() => undefined)
   }
+}
+
+async function sweepOne(folder: HostFolder, name: Buffer, before: Sweep['before']): Promise<void> {
+  const isOurs = ({ uid }: { readonly uid: number | bigint }): boolean => Number(uid) === process.getuid?.()
+  if (before) {
+    await using left = await folder.enter(name)
+    if (isOurs(await left.status())) await before(left)
+  }
+  await removeTreeAt({ folder: folder.descriptor, name }, isOurs)
 }

@@ -15,7 +15,7 @@ export async function runAlone(script: string, args: readonly string[] = []): Pr
     await build({ entryPoints: [entry], outfile, bundle: true, platform: 'node', format: 'esm', target: 'node20', logLevel: 'error' })
     const child = spawn(process.execPath, [outfile, nativeProgram('warden'), ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
-      timeout: 25_000,
+      timeout: 100_000,
       killSignal: 'SIGKILL',
     })
     const printed: Buffer[] = []

@@ -10,7 +10,7 @@ interface ListedCheck {
 }
 
 // Each runs a whole tool, which takes its time on a busy machine.
-vi.setConfig({ testTimeout: 120_000 })
+vi.setConfig({ testTimeout: 600_000 })
 
 const { checks } = (await import(new URL('../../scripts/checks/list.mjs', import.meta.url).href)) as { checks: readonly ListedCheck[] }
 const settings = [

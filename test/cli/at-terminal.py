@@ -12,7 +12,7 @@ import sys
 import termios
 import time
 
-PATIENCE = 20
+PATIENCE = 100
 
 
 def set_size(fd, rows, cols):

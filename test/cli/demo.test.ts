@@ -37,7 +37,7 @@ test('without walls the demo goes red at exactly the three refusals', async () =
   expect(planted()).toEqual([])
 })
 
-testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor', { timeout: 60_000 })(
+testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
   'in cells every step goes as it should, and the same done plainly gets through',
   async () => {
     const { code, stdout } = await cli(['demo', '--json', '--driver', 'bwrap'], { env })
@@ -54,7 +54,7 @@ testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor', { time
   },
 )
 
-testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor', { timeout: 60_000 })(
+testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
   'for people it is a dozen lines and a frame, 80 columns, without colours in a pipe',
   async () => {
     const { code, stdout, stderr } = await cli(['demo'])

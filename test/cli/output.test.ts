@@ -62,13 +62,13 @@ async function onTerminal(args: readonly string[], until?: string): Promise<{ re
 
 describe('on a terminal', () => {
   test('a line of ours starts at the left although the program stopped in the middle of one', async () => {
-    const { code, screen } = await onTerminal(['run', '-q', ...fake, '--timeout', '300ms', '--', 'sh', '-c', 'printf half; sleep 60'])
-    expect({ code, screen }).toEqual({ code: 124, screen: 'half\r\nglovebox: sh was stopped: it ran longer than 300 ms (--timeout)\r\n' })
+    const { code, screen } = await onTerminal(['run', '-q', ...fake, '--timeout', '3s', '--', 'sh', '-c', 'printf half; sleep 60'])
+    expect({ code, screen }).toEqual({ code: 124, screen: 'half\r\nglovebox: sh was stopped: it ran longer than 3 s (--timeout)\r\n' })
   })
 
   test('no empty line is put before it when the program ended its own', async () => {
-    const { screen } = await onTerminal(['run', '-q', ...fake, '--timeout', '300ms', '--', 'sh', '-c', 'echo whole; sleep 60'])
-    expect(screen).toBe('whole\r\nglovebox: sh was stopped: it ran longer than 300 ms (--timeout)\r\n')
+    const { screen } = await onTerminal(['run', '-q', ...fake, '--timeout', '3s', '--', 'sh', '-c', 'echo whole; sleep 60'])
+    expect(screen).toBe('whole\r\nglovebox: sh was stopped: it ran longer than 3 s (--timeout)\r\n')
   })
 
   test('a program that ends by itself gets nothing added to its half line', async () => {

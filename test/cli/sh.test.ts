@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { comesToFront } from '../../src/conformance/comes-to-front.js'
 import { commandAtTerminal, type Seen, type Step } from './at-terminal.js'
 import { cli, fake, processesWith } from './cli.js'
 
@@ -10,7 +11,13 @@ const sigterm = 15
 const atTerminal = (args: readonly string[], steps: readonly Step[]): Promise<Seen> => commandAtTerminal(['sh', '--quiet', ...args], steps)
 
 /** A shell that reads nothing of this machine's set-up. */
-const plain = [...fake, '--env', 'PS1=ready> ', '--', 'bash', '--norc', '-i']
+const plain = [...fake, '--env', 'PS1=ready> ', '--env', `PROGRAM=${comesToFront}`, '--', 'bash', '--norc', '-i']
+
+/** What is typed before the job is in front is typed to the shell. */
+const inFront: readonly Step[] = [
+  ['send', '/usr/bin/python3 -IS -c "$PROGRAM"\r'],
+  ['expect', 'in front 0\r\n'],
+]
 
 const left = { restored: true, failure: null }
 
@@ -33,20 +40,18 @@ describe('glovebox sh', () => {
   test('gives every key to what runs in it, Ctrl-C and Ctrl-D too', async () => {
     const seen = await atTerminal(plain, [
       ['expect', 'ready> '],
-      ['send', 'echo slee""ping; sleep 30\r'],
-      ['expect', 'sleeping\r\n'],
+      ...inFront,
       ['send', '\x03'],
       ['expect', 'ready> '],
       ['send', 'echo code $?\r'],
       ['expect', 'code 130'],
       ['expect', 'ready> '],
-      ['send', "sh -c 'echo sleeping; exec sleep 30'\r"],
-      ['expect', '\rsleeping\r\n'],
+      ...inFront,
       ['send', '\x1a'],
       ['expect', 'Stopped'],
       ['expect', 'ready> '],
       // A shell that has not noticed its job's end yet would not leave.
-      ['send', 'kill -9 %1; sleep 0.5; (exit 6)\r'],
+      ['send', 'kill -9 %1; while kill -0 %1 2>/dev/null; do :; done; (exit 6)\r'],
       ['expect', 'Killed'],
       ['expect', 'ready> '],
       ['send', '\x04'],
@@ -61,9 +66,9 @@ describe('glovebox sh', () => {
   })
 
   test('is ended by --timeout, with one line at the left of the screen', async () => {
-    const seen = await atTerminal([...fake, '--timeout', '1s', '--', 'sh', '-c', 'stty raw; printf partial; sleep 30'], [])
+    const seen = await atTerminal([...fake, '--timeout', '4s', '--', 'sh', '-c', 'stty raw; printf partial; sleep 30'], [])
     expect(seen).toMatchObject({ code: 124, ...left })
-    expect(seen.text).toMatch(/partial.*\r\n.*glovebox:.* longer than 1 s/s)
+    expect(seen.text).toMatch(/partial.*\r\n.*glovebox:.* longer than 4 s/s)
   })
 
   test.each([
@@ -89,7 +94,7 @@ describe('glovebox sh', () => {
     const seen = await commandAtTerminal([name, '--quiet', ...fake, '--', 'sh', '-c', `echo up; sleep ${marker}`], steps)
     // Ended by a signal is told as its number below zero.
     expect([[-1, 129].includes(seen.code), seen.code, seen.failure]).toEqual([true, seen.code, null])
-    expect(processesWith(marker)).toEqual([])
+    await expect.poll(() => processesWith(marker)).toEqual([])
   })
 
   test('whose sandbox is gone from under it says so and leaves the terminal as it was', async () => {
@@ -114,12 +119,12 @@ describe('glovebox sh', () => {
 
   test('works in a real cell, with root and home of its own', async () => {
     const seen = await atTerminal(
-      [],
+      ['--env', `PROGRAM=${comesToFront}`],
       [
         ['expect', '\x1b[36mglovebox\x1b[0m:/workspace$ '],
         ['send', 'stty size; id -u; pwd; tty\r'],
         ['expect', '24 80\r\n1000\r\n/workspace\r\n/dev/pts/0'],
-        ['send', 'sleep 30\r'],
+        ...inFront,
         ['send', '\x03'],
         ['expect', '^C'],
         ['send', 'exit 3\r'],

@@ -64,7 +64,7 @@ describe.each([
   test('is told by the one object that --json asked for', async () => {
     const child = start('while :; do sleep 0.05; done', ['--json'])
     const result = collect(child)
-    await expect.poll(() => processesWith(marker).length, { timeout: 10_000 }).toBeGreaterThan(1)
+    await expect.poll(() => processesWith(marker).length).toBeGreaterThan(1)
     child.kill(signal)
     expect(await result).toMatchObject({ code, stdout: `{"error":{"code":"closed","message":"stopped by ${signal}"}}\n`, stderr: '' })
   })
@@ -85,7 +85,7 @@ test('SIGKILL to the CLI leaves no program', async () => {
   await printed(child, 'ready')
   child.kill('SIGKILL')
   await result
-  await expect.poll(() => processesWith(marker), { timeout: 5000 }).toEqual([])
+  await expect.poll(() => processesWith(marker)).toEqual([])
 })
 
 test('a reader that goes away ends the run quietly as 141', async () => {
@@ -114,7 +114,7 @@ test('a slow reader holds the program back instead of losing bytes', async () =>
 test('the time limit fires although nobody reads', async () => {
   const child = start('while :; do echo more; done', ['--output', '1g', '--timeout', '500ms'])
   await once(child.stdout, 'readable')
-  await expect.poll(() => processesWith(marker).filter((pid) => pid !== child.pid), { timeout: 5000 }).toEqual([])
+  await expect.poll(() => processesWith(marker).filter((pid) => pid !== child.pid)).toEqual([])
   const result = collect(child)
   expect(await result).toMatchObject({ code: 124 })
 })

@@ -46,7 +46,7 @@ test('a line for each, and nothing in a name drives a terminal', async () => {
   const second = await keep('pretty \u202eeman', 'b')
   const { code, stdout } = await run('list')
   expect([code, stdout.split('\n').length]).toEqual([0, 3])
-  expect(stdout).toContain(`${first.createdAt}       3.0 MiB        1  host      ${first.id}\n`)
+  expect(stdout).toContain(`${first.createdAt}         3 MiB        1  host      ${first.id}\n`)
   expect(stdout).toContain(second.id)
   expect(stdout).not.toContain('\u202e')
   expect(JSON.parse((await run('list', '--json')).stdout)).toEqual({ snapshots: [first, second] })

@@ -1,10 +1,12 @@
 import { chmodSync, existsSync, lchownSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { testUnless } from '../unless.js'
 import { accounts, gloveboxAs, makeOwn } from './accounts.js'
-import { type CliResult, fake, runFake } from './cli.js'
+import { type CliResult, collect, fake, runFake, startCli } from './cli.js'
 
 const isTmpShared = realpathSync('/tmp') === '/tmp' && statSync('/tmp').uid === 0 && (statSync('/tmp').mode & 0o1000) !== 0
 
@@ -40,6 +42,43 @@ describe('run --download into a folder that is there', () => {
     expect([code, existsSync(ran())]).toEqual([125, true])
     expect(stderr).toContain(`--download file/:${folder}/there: `)
     expect(existsSync(join(folder, 'there', 'file'))).toBe(false)
+  })
+})
+
+test('what cannot be moved is told once, with the flag, and before anything starts where that is known', async () => {
+  const missing = await runFake(['--upload', `${folder}/missing`], program())
+  expect([missing.code, missing.stderr]).toEqual([125, `glovebox: --upload ${folder}/missing: ${folder}/missing on this machine does not exist\n`])
+  writeFileSync(join(folder, 'mine'), 'mine\n')
+  const there = await runFake(['--download', `file:${folder}/mine`], program())
+  expect([there.code, there.stderr]).toEqual([
+    125,
+    `glovebox: --download file:${folder}/mine: ${folder}/mine is there already\nhint: glovebox run --download file:${folder}/mine.new -- …\n`,
+  ])
+  expect([existsSync(ran()), readFileSync(join(folder, 'mine'), 'utf8')]).toEqual([false, 'mine\n'])
+})
+
+const memory = '/dev/shm'
+const isApart = existsSync(memory) && statSync(memory).dev !== statSync(tmpdir()).dev
+
+describe.skipIf(!isApart)('run --download to another file system', () => {
+  let there: string
+  beforeEach(() => {
+    there = mkdtempSync(join(memory, 'gbx-transfers-'))
+  })
+  afterEach(() => rmSync(there, { recursive: true }))
+
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('is called off by %s while it is copied, and leaves nothing', async (signal, code) => {
+    const script = 'mkdir big; for i in $(seq 400); do head -c 30000 /dev/zero > big/$i; done'
+    const child = startCli(['run', '-q', ...fake, '--download', `big:${there}/out`, '--', 'sh', '-c', script], { GLOVEBOX_CACHE_DIR: join(folder, 'cache') })
+    const result = collect(child)
+    while ((await readdir(there)).length === 0 && child.exitCode === null) await sleep(2)
+    child.kill(signal)
+    expect(await result).toMatchObject({ code, stderr: '' })
+    expect(await readdir(there)).toEqual([])
+    expect((await readdir(join(folder, 'cache'))).filter((name) => name.includes('download'))).toEqual([])
   })
 })
 

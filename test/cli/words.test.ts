@@ -93,9 +93,14 @@ test('reasons that are too long for one line are cut, the longest first, and non
     { limit: 'cpus', why: 'no cgroup' },
     { limit: 'processes', why: `${'p'.repeat(190)} end` },
   ])
-  expect(line).toMatch(/^not enforced here: memory \(m{30,}…\); cpus \(no cgroup\); processes \(p{30,}…\)$/)
+  expect(line).toMatch(/^not enforced here: memory \(m{30,}… end\); cpus \(no cgroup\); processes \(p{30,}… end\)$/)
   expect(line?.length).toBeLessThanOrEqual(150)
   expect(line?.length).toBeGreaterThan(140)
+  const long = explainUnenforced([
+    { limit: 'memory', why: `/sys/fs/cgroup/memory/${'a'.repeat(60)} may not be written by this user` },
+    { limit: 'cpus', why: `/sys/fs/cgroup/cpu/${'a'.repeat(60)} may not be written by this user` },
+  ])
+  expect(long).toMatch(/^not enforced here: memory \(\/sys\/fs\/cgroup\/\S*… may not be written by this user\); cpus \(\S+… may not be written by this user\)$/)
 })
 
 test('times are told to the microsecond, and everything else as it is', () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { allCases, runCases, type Subject } from '../../src/conformance/index.js'
+import { usualPatienceMs } from '../../src/conformance/run-cases.js'
 import { createWorld, type DriverName, type World } from './world.js'
 
 /** Every case as a test of its own, skipped for the reason the subject's probe gives. */
@@ -15,7 +16,7 @@ export function hold(driver: DriverName, depth: 'driver' | 'engine'): void {
     afterAll(() => world[Symbol.asyncDispose]())
 
     for (const candidate of allCases) {
-      test(`${candidate.id}: ${candidate.name}`, { timeout: (candidate.patienceMs ?? 30_000) + 10_000 }, async ({ skip }) => {
+      test(`${candidate.id}: ${candidate.name}`, { timeout: (candidate.patienceMs ?? usualPatienceMs) + 30_000 }, async ({ skip }) => {
         const [result] = await runCases(subject, { cases: [candidate] })
         if (result?.verdict === 'skipped') skip(result.reason)
         expect(result, result?.observed).toMatchObject({ id: candidate.id, verdict: 'passed' })

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { mountsButThoseOfTests } from '../mounts.js'
 import type { Canaries, HostProcess, HostSnapshot, HostView, Listener } from '../../src/conformance/index.js'
 
 /*
@@ -38,7 +39,7 @@ export async function createHostView(options: HostViewOptions): Promise<PlantedH
 function takeSnapshot(options: HostViewOptions, canaryPid: number): HostSnapshot {
   return {
     processes: listProcesses(canaryPid),
-    mounts: lines('/proc/self/mountinfo'),
+    mounts: mountsButThoseOfTests(),
     cgroups: listCgroups(),
     files: [
       ...options.ownFolders.flatMap((folder) => listTree(folder)),

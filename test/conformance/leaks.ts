@@ -16,15 +16,18 @@ async function live(subject: Subject, n: number): Promise<void> {
 
 export function leakNothing(driver: DriverName): void {
   describe(driver, () => {
-    test(`${total} sandboxes created and closed leave processes, mounts, cgroups, files and descriptors as they were`, { timeout: 180_000 }, async () => {
+    test(`${total} sandboxes created and closed leave processes, mounts, cgroups, files and descriptors as they were`, { timeout: 600_000 }, async () => {
       await using world = await createWorld()
       const subject = await world.engineSubject(driver)
       for (let n = 0; n < 5; n += 1) await live(subject, n)
       const before = await world.host.snapshot()
       for (let n = 0; n < total; n += atOnce) await Promise.all(Array.from({ length: atOnce }, (_, index) => live(subject, n + index)))
-      const after = await world.host.snapshot()
-      expect(leftoversOf(before, after)).toEqual([])
-      expect(leftoversOf(after, before)).toEqual([])
+      const differences = async (): Promise<string[][]> => {
+        const after = await world.host.snapshot()
+        return [leftoversOf(before, after), leftoversOf(after, before)]
+      }
+      // A socket that was just destroyed gives its descriptor back on a later turn of the loop.
+      await expect.poll(differences).toEqual([[], []])
     })
   })
 }

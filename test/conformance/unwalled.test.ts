@@ -6,7 +6,7 @@ import { createUnwalledSubject } from './subjects/unwalled-subject.js'
 /** What the host itself refuses to an ordinary user, walls or not; only as root can these show that they see a missing wall. */
 const heldByTheHost = ['isolation/writes-outside', 'isolation/system-files', 'isolation/kernel-settings', 'isolation/cgroup-files']
 
-test('without walls at least nine of ten denials go red', { timeout: 120_000 }, async () => {
+test('without walls at least nine of ten denials go red', { timeout: 600_000 }, async () => {
   await using host = await createHostView({ ownFolders: [], sharedFolders: [] })
   const denials = allCases.filter(({ id, denial }) => denial && (process.getuid?.() === 0 || !heldByTheHost.includes(id)))
   const results = await runCases(createUnwalledSubject(host), { cases: denials })
@@ -15,7 +15,7 @@ test('without walls at least nine of ten denials go red', { timeout: 120_000 }, 
   expect(green.length / results.length, green.join('\n')).toBeLessThanOrEqual(0.1)
 })
 
-test('a denial goes red because of what got through, never because its own script broke', { timeout: 120_000 }, async () => {
+test('a denial goes red because of what got through, never because its own script broke', { timeout: 600_000 }, async () => {
   await using host = await createHostView({ ownFolders: [], sharedFolders: [] })
   const results = await runCases(createUnwalledSubject(host), { cases: allCases.filter(({ denial }) => denial) })
   const broken = results.filter(

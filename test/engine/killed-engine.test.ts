@@ -42,7 +42,7 @@ async function killIn(what: string, driver: string): Promise<readonly number[]> 
 }
 
 describe.each(drivers)('%s: an engine that is killed', (driver) => {
-  test('while a sandbox is put away leaves what the next one sweeps, and no process', { timeout: 60_000 }, async () => {
+  test('while a sandbox is put away leaves what the next one sweeps, and no process', async () => {
     await killIn('put away', driver)
     expect(drafts()).not.toEqual([])
     await using platform = createPlatform({ snapshotDir: join(home, 'store') })
@@ -52,9 +52,9 @@ describe.each(drivers)('%s: an engine that is killed', (driver) => {
     expect(drafts()).toEqual([])
   })
 
-  test('half-way through a download leaves nothing in its place, and what the next one sweeps', { timeout: 60_000 }, async () => {
+  test('half-way through a download leaves nothing in its place, and what the next one sweeps', async () => {
     const pids = await killIn('download', driver)
-    await expect.poll(() => pids.filter(isAlive), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => pids.filter(isAlive)).toEqual([])
     expect([existsSync(join(home, 'out')), halves()]).toEqual([false, [expect.any(String)]])
     await using platform = createPlatform()
     await using sandbox = await Sandbox.create({ platform, driver, minTier: 'none' })

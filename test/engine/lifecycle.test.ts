@@ -121,7 +121,7 @@ describe('closing', () => {
 
 describe('expiry', () => {
   test('ends what runs, answers expired by name, and leaves nothing', async () => {
-    const { id } = await engine.create({ lifetime: 300 })
+    const { id } = await engine.create({ lifetime: 3000 })
     const { marker, command } = markedSleep()
     const program = await engine.start(id, { command })
     const error = (await rejectionOf(collect(program))) as SandboxError
@@ -153,12 +153,12 @@ describe('a cell that dies on its own', () => {
   })
 
   test.each(['start a program', 'kill a run'])('or is too stuck to %s is given up', async (act) => {
-    const impatient = createPlainEngine(driver, { bounds: { answerMs: 500 } })
+    const impatient = createPlainEngine(driver, { bounds: { answerMs: 3000 } })
     const { id } = await impatient.create({})
     const program = await impatient.start(id, { command: 'sleep 30', ...(act === 'kill a run' && { timeout: 1500 }) })
     driver.cells[0]?.child.kill('SIGSTOP')
     const stuck = act === 'kill a run' ? collect(program) : impatient.start(id, { command: 'true' })
-    const message = `the cell of sandbox ${id} ended: the warden did not ${act === 'kill a run' ? act : 'start or kill a program'} within 500 ms`
+    const message = `the cell of sandbox ${id} ended: the warden did not ${act === 'kill a run' ? act : 'start or kill a program'} within 3000 ms`
     expect(await rejectionOf(stuck)).toMatchObject({ code: 'broken', message })
     expect(driver.openCells).toBe(0)
   })

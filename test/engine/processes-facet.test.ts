@@ -157,8 +157,12 @@ describe('the list of processes', () => {
     const busy = await keep(['sh', '-c', 'while :; do :; done'])
     await readLine(family)
     await waitUntil(() => isRunning(marker))
-    let [one, other] = await engine.processes.list(id)
-    for (let tries = 0; tries < 200 && (other?.cpuMs ?? 0) < 50; tries += 1) [one, other] = await engine.processes.list(id)
+    const isThere = async (): Promise<boolean> => {
+      const [waits, works] = await engine.processes.list(id)
+      return waits?.state === 'sleeping' && (works?.cpuMs ?? 0) >= 50
+    }
+    await expect.poll(isThere).toBe(true)
+    const [one, other] = await engine.processes.list(id)
     expect(one).toMatchObject({ pid: family.pid, tag: 'family', state: 'sleeping', user: 'user', isTerminal: false, processes: 3 })
     expect(one?.memoryBytes).toBeGreaterThan(300_000)
     expect(one?.ending).toBeUndefined()
@@ -166,8 +170,7 @@ describe('the list of processes', () => {
     expect(other).not.toHaveProperty('tag')
     expect(other?.cpuMs).toBeGreaterThanOrEqual(50)
     await busy.signal('SIGSTOP')
-    await new Promise((resolve) => setTimeout(resolve, 100))
-    expect((await engine.processes.list(id))[1]).toMatchObject({ pid: busy.pid, state: 'stopped' })
+    await expect.poll(async () => (await engine.processes.list(id))[1]).toMatchObject({ pid: busy.pid, state: 'stopped' })
     await Promise.all([busy.kill(), family.kill()])
     const ended = await engine.processes.list(id)
     expect(ended).toMatchObject([

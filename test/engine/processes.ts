@@ -19,11 +19,20 @@ export function childrenOf(parent: number): number[] {
 }
 
 export async function waitUntil(isSo: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 500; tries += 1) {
+  for (const end = performance.now() + 60_000; performance.now() < end; ) {
     if (isSo()) return
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
-  throw new Error('did not come about within 5 seconds')
+  throw new Error(`did not come about within a minute: ${String(isSo)}`)
+}
+
+/** What was printed before may still be on its way: resolves once it has stayed the same for many looks. */
+export async function settled(count: () => number): Promise<number> {
+  for (let [last, same] = [count(), 0]; same < 20; same = count() === last ? same + 1 : 0) {
+    last = count()
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  return count()
 }
 
 function pids(): number[] {

@@ -12,6 +12,7 @@ import { createHostView } from '../conformance/host-view.js'
 import { leftoversOf } from '../../src/conformance/leftovers.js'
 import { statePlace } from '../../src/sys/places.js'
 import { rejectionOf } from './collect.js'
+import { isRunning, markedSleep, waitUntil } from './processes.js'
 
 const top = mkdtempSync(join(tmpdir(), 'gbx-put-away-'))
 afterAll(() => rmSync(top, { recursive: true, force: true }))
@@ -54,7 +55,9 @@ describe.each(drivers)('%s: a sandbox that is paused without its memory', (drive
     await sandbox.run('echo kept > a; mkdir -m 700 d; ln -s a link; (setsid sleep 1000 > /dev/null 2>&1 &)')
     await sandbox.limit({ output: '1m' })
     const server = await sandbox.spawn('echo up; sleep 1000', { tag: 'server' })
-    const running = sandbox.run('sleep 1000')
+    const { marker, command } = markedSleep()
+    const running = sandbox.run(command)
+    await waitUntil(() => isRunning(marker))
     const { state, id, spec } = await sandbox.pause({ memory: false })
     expect({ state, id }).toEqual({ state: 'paused', id: sandbox.id })
     expect((await running).outcome).toEqual({ kind: 'killed', reason: 'its sandbox was paused without its memory' })
@@ -63,8 +66,9 @@ describe.each(drivers)('%s: a sandbox that is paused without its memory', (drive
     expect(aside()).toHaveLength(1)
     expect(await platform.snapshots.list()).toEqual([])
     expect(await sandbox.usage()).toMatchObject({ runs: 3, memoryBytes: 0, processes: 0 })
-    for (const refused of [sandbox.run('true'), sandbox.files.read('a'), sandbox.snapshot(), sandbox.receipt(), sandbox.limit({ output: '2m' })]) {
-      expect(await rejectionOf(refused)).toMatchObject({ code: 'conflict', message: expect.stringContaining('resume it first') as string })
+    const refused = [sandbox.run('true'), sandbox.files.read('a'), sandbox.snapshot(), sandbox.receipt(), sandbox.limit({ output: '2m' })]
+    for (const rejection of await Promise.all(refused.map(rejectionOf))) {
+      expect(rejection).toMatchObject({ code: 'conflict', message: expect.stringContaining('resume it first') as string })
     }
 
     const again = await Sandbox.connect(sandbox.id, { platform, resume: true })

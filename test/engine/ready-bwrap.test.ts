@@ -44,7 +44,8 @@ const everything = [
   'grep -E "^(Umask|Uid|Gid|Groups|FDSize|Sig[PBIC]|Shd|Cap|NoNewPrivs|Seccomp|Cpus|Mems|CoreDumping)" /proc/self/status',
   'cat /proc/self/limits; tr "\\0" "\\n" </proc/self/environ; pwd',
   'ls -l /proc/self/fd | sed -E "s/.* ([0-9]+) -> /\\1 /; s/\\[[0-9]+\\]//; s/[0-9]+\\/fd/fd/"; for n in /proc/self/ns/*; do readlink $n; done',
-  'ps -o stat= -p $$ | tr -d "+"; cut -d" " -f5,6,7,8 /proc/$$/stat | sed "s/$$/self/g"; sed -E "s/[^/]*$//" /proc/self/cgroup; sed -n "s/ .*//p" /proc/self/oom_score_adj',
+  // Whether it waits already for those it started is a matter of moments.
+  'ps -o stat= -p $$ | sed "s/^[RSD]/./; s/+//"; cut -d" " -f5,6,7,8 /proc/$$/stat | sed "s/$$/self/g"; sed -E "s/[^/]*$//" /proc/self/cgroup; sed -n "s/ .*//p" /proc/self/oom_score_adj',
 ].join('; ')
 
 describe('a program that was made ready', () => {

@@ -47,6 +47,14 @@ describe('the next program', () => {
     await waitUntil(() => looks() === before + 1)
   })
 
+  test('is counted from when it becomes a program: what others met while it waited is not of it', async () => {
+    await warmUp()
+    const counted = (): number | undefined => driver.cells[0]?.countedAnew
+    expect(counted()).toBe(0)
+    await said('true')
+    expect(counted()).toBe(1)
+  })
+
   test('is not made for a single one', async () => {
     await said('true')
     await sleep(100)
@@ -75,7 +83,7 @@ describe('the next program', () => {
       await program.endInput()
       return (await collect(program)).stdout
     }
-    expect(await fed()).not.toContain(`${pid}`)
+    expect(await fed()).not.toBe(`${pid}\nfed`)
     expect(waiting()).toEqual([pid])
     await fed()
     await waitUntil(() => waiting().length === 1 && waiting()[0] !== pid)

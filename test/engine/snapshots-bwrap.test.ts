@@ -137,7 +137,7 @@ async function counted(sandbox: Sandbox): Promise<number[]> {
 
 async function untilCounted(sandbox: Sandbox): Promise<void> {
   const [, before = 0] = await counted(sandbox)
-  await expect.poll(async () => (await counted(sandbox))[1] ?? 0, { timeout: 20_000 }).toBeGreaterThan(before)
+  await expect.poll(async () => (await counted(sandbox))[1] ?? 0).toBeGreaterThan(before)
 }
 
 testUnless(noPause)(

@@ -149,6 +149,53 @@ testUnless(noMounts)('a new folder hides nothing but itself, whatever it is call
   })
 })
 
+/** As archives of images mark what was removed; here they are names like others. */
+const markNames = ['.wh.', '.wh..opq', '.wh..wh..opq', '.wh..wh..wh..opq', '.wh.kept']
+
+testUnless(noMounts)('what is called as if it were a mark stays removed where it was removed, and there where it was made', async () => {
+  for (const name of markNames) {
+    writeFileSync(join(source, 'deep', name), `${name} of the host\n`)
+    mkdirSync(join(source, 'replaced', name))
+  }
+  if (process.getuid?.() === 0) spawnSync('chown', ['-R', '1234:1234', source])
+  const names = markNames.join(' ')
+  await use(mounted(), async (sandbox) => {
+    const script = `cd ${over}; (cd deep && rm ${names}); (cd replaced && rmdir ${names}); mkdir made made/in folders; (cd made/in && touch ${names}); (cd folders && mkdir ${names})`
+    expect((await sandbox.run(script)).stderr).toBe('')
+    const [seen, { id }] = [await view(sandbox), await sandbox.snapshot()]
+    expect(seen).toMatch(/^deep\/file f /m)
+    expect(seen.match(/^made\/in\/\.wh\./gm)).toHaveLength(markNames.length)
+    expect(await told(sandbox, { since: id })).toEqual([])
+    await use({ ...mounted(), from: id }, async (again) => {
+      expect(await view(again)).toBe(seen)
+      expect((await again.snapshot()).id).toBe(id)
+    })
+    const [fork] = (await sandbox.fork(1)) as [Sandbox]
+    expect(await view(fork)).toBe(seen)
+    await fork.close()
+    await sandbox.pause({ memory: false })
+    await sandbox.resume()
+    expect(await view(sandbox)).toBe(seen)
+  })
+})
+
+testUnless(noRoot)('a root that is an overlay keeps what is called like a mark, made and removed', async () => {
+  const names = markNames.join(' ')
+  const spec = { root: 'overlay', user: 'root' } as const
+  await use(spec, async (sandbox) => {
+    expect((await sandbox.run(`mkdir -p /opt/m /usr/share/m && cd /opt/m && touch ${names} && cd /usr/share/m && touch ${names}`)).stderr).toBe('')
+    const first = await sandbox.snapshot()
+    await use({ ...spec, from: first.id }, async (again) => {
+      expect((await again.run(`cd /opt/m && rm ${names} && ls -A /opt/m /usr/share/m`)).stdout).toBe(
+        `/opt/m:\n\n/usr/share/m:\n${[...markNames].sort().join('\n')}\n`,
+      )
+      const [fork] = (await again.fork(1)) as [Sandbox]
+      expect((await fork.run('ls -A /opt/m /usr/share/m')).stdout).toBe((await again.run('ls -A /opt/m /usr/share/m')).stdout)
+      await fork.close()
+    })
+  })
+})
+
 testUnless(noMounts)('an archive of what was done to a folder, applied to a copy of it, makes what the sandbox sees', async () => {
   await use(mounted(), async (sandbox) => {
     await sandbox.run(`${doings}rm own/.wh.literal own/a own/b; rm -rf own/n*`)
@@ -241,59 +288,56 @@ testUnless(noMounts)('a workspace that is an overlay begins with what another wr
   })
 })
 
-testUnless(noRoot, { timeout: 60_000 })(
-  'of a root that is an overlay everything comes back: the template as it was changed, the homes, and what was made beside',
-  async () => {
-    const spec = { root: 'overlay', user: 'root' } as const
-    await use(spec, async (sandbox) => {
-      expect(await told(sandbox)).toEqual([])
-      const { stderr } = await sandbox.run(`set -e
+testUnless(noRoot)('of a root that is an overlay everything comes back: the template as it was changed, the homes, and what was made beside', async () => {
+  const spec = { root: 'overlay', user: 'root' } as const
+  await use(spec, async (sandbox) => {
+    expect(await told(sandbox)).toEqual([])
+    const { stderr } = await sandbox.run(`set -e
       rm /etc/hosts; echo x >> /etc/passwd; chmod 750 /usr/local; mkdir -p /opt/a/b; echo o > /opt/a/o; chown 1000:1000 /opt/a/o
       rm /var/run; ln -s /tmp /var/run; rm -r /var/tmp; echo w > /workspace/w; echo h > /home/user/.h; chown user /home/user/.h; echo s > /dev/shm/s
       cp /usr/bin/env /usr/bin/gbx-env; mv /usr/bin/tac /usr/bin/gbx-tac; mkdir /usr/bin/tac; echo t > /usr/bin/tac/t`)
-      expect(stderr).toBe('')
-      const expected = [
-        'removed file /etc/hosts',
-        'changed file /etc/passwd',
-        'added file /home/user/.h',
-        'added folder /opt',
-        'added folder /opt/a',
-        'added folder /opt/a/b',
-        'added file /opt/a/o',
-        'added file /usr/bin/gbx-env',
-        'added file /usr/bin/gbx-tac',
-        'changed folder /usr/bin/tac',
-        'added file /usr/bin/tac/t',
-        'changed folder /usr/local',
-        'changed link /var/run',
-        'removed folder /var/tmp',
-        'added file /workspace/w',
-      ]
-      expect(await told(sandbox)).toEqual(expected)
-      const { id, entries } = await sandbox.snapshot()
-      expect(entries).toBeLessThan(30)
-      await use({ ...spec, from: id }, async (again) => {
-        expect(await told(again)).toEqual(expected)
-        expect((await again.snapshot()).id).toBe(id)
-        const looked = await again.run('stat -c "%n %a %U" /usr/local /opt/a/o /home/user/.h; ls /var; readlink /var/run; gbx-env echo ran; ls -A /dev/shm', {
-          user: 'root',
-        })
-        expect(looked.stdout).toBe('/usr/local 750 root\n/opt/a/o 644 user\n/home/user/.h 644 user\nrun\n/tmp\nran\n')
+    expect(stderr).toBe('')
+    const expected = [
+      'removed file /etc/hosts',
+      'changed file /etc/passwd',
+      'added file /home/user/.h',
+      'added folder /opt',
+      'added folder /opt/a',
+      'added folder /opt/a/b',
+      'added file /opt/a/o',
+      'added file /usr/bin/gbx-env',
+      'added file /usr/bin/gbx-tac',
+      'changed folder /usr/bin/tac',
+      'added file /usr/bin/tac/t',
+      'changed folder /usr/local',
+      'changed link /var/run',
+      'removed folder /var/tmp',
+      'added file /workspace/w',
+    ]
+    expect(await told(sandbox)).toEqual(expected)
+    const { id, entries } = await sandbox.snapshot()
+    expect(entries).toBeLessThan(30)
+    await use({ ...spec, from: id }, async (again) => {
+      expect(await told(again)).toEqual(expected)
+      expect((await again.snapshot()).id).toBe(id)
+      const looked = await again.run('stat -c "%n %a %U" /usr/local /opt/a/o /home/user/.h; ls /var; readlink /var/run; gbx-env echo ran; ls -A /dev/shm', {
+        user: 'root',
       })
-      const [fork] = (await sandbox.fork(1)) as [Sandbox]
-      await fork.run('rm -r /opt; echo again > /etc/hosts')
-      expect((await sandbox.run('cat /opt/a/o; ls /etc/hosts')).stdout).toBe('o\n')
-      await fork.close()
-      await sandbox.pause({ memory: false })
-      await sandbox.resume()
-      expect(await told(sandbox)).toEqual(expected)
-      expect(await rejectionOf(Sandbox.create({ driver: 'bwrap', from: id, platform }))).toMatchObject({
-        code: 'invalid',
-        message: expect.stringContaining('where this sandbox has no folder of its own'),
-      })
+      expect(looked.stdout).toBe('/usr/local 750 root\n/opt/a/o 644 user\n/home/user/.h 644 user\nrun\n/tmp\nran\n')
     })
-  },
-)
+    const [fork] = (await sandbox.fork(1)) as [Sandbox]
+    await fork.run('rm -r /opt; echo again > /etc/hosts')
+    expect((await sandbox.run('cat /opt/a/o; ls /etc/hosts')).stdout).toBe('o\n')
+    await fork.close()
+    await sandbox.pause({ memory: false })
+    await sandbox.resume()
+    expect(await told(sandbox)).toEqual(expected)
+    expect(await rejectionOf(Sandbox.create({ driver: 'bwrap', from: id, platform }))).toMatchObject({
+      code: 'invalid',
+      message: expect.stringContaining('where this sandbox has no folder of its own'),
+    })
+  })
+})
 
 testUnless(noRoot)('what the host keeps from everyone is neither told as removed nor kept', async () => {
   await use({ root: 'overlay', user: 'root' }, async (sandbox) => {

@@ -1,11 +1,15 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createPlatform } from '../../src/compose.js'
 import type { Platform } from '../../src/contract/platform.js'
 import { Sandbox } from '../../src/sandbox/index.js'
 import { rejectionOf } from './collect.js'
+
+const probing = createPlatform()
+const drivers = (await probing.probe()).filter(({ available }) => available).map(({ driver }) => driver)
+await probing[Symbol.asyncDispose]()
 
 let folder: string
 let platform: Platform
@@ -42,12 +46,36 @@ test('a snapshot that is asked for right after a pause is told that it is paused
   await pausing
 })
 
-test('a snapshot that was asked for before its sandbox got another cell is a conflict, and the next is taken', async () => {
-  const acts = [sandbox.pause({ memory: false }), sandbox.resume()]
-  expect(await rejectionOf(sandbox.snapshot())).toMatchObject({
-    code: 'conflict',
-    message: `sandbox ${sandbox.id} was paused without its memory meanwhile; ask again`,
+describe.each(drivers)('%s: what is asked for in one breath with a pause without memory and a resume', (driver) => {
+  let put: Sandbox
+  beforeEach(async () => {
+    put = await Sandbox.create({ driver, minTier: 'none', platform })
+    await put.run('echo one > one')
   })
-  await Promise.all(acts)
-  expect((await sandbox.snapshot()).id).toBe(id)
+
+  test.each([
+    ['a snapshot', async () => (await put.snapshot()).id],
+    ['a fork', async () => Promise.all((await put.fork(1)).map(async (fork) => (await fork.run('cat one')).stdout))],
+    ['a comparison', async () => (await put.diff()).map(({ type, path }) => `${type} ${path.slice(-3)}`)],
+    [
+      'an export',
+      async () => {
+        let bytes = 0
+        for await (const piece of await put.export()) bytes += piece.length
+        return bytes
+      },
+    ],
+  ])('%s comes in its turn, and sees the new cell', async (_what, ask) => {
+    const before = await ask()
+    const [paused, resumed, after] = await Promise.all([put.pause({ memory: false }), put.resume(), ask()])
+    expect([paused.id, resumed.id, after]).toEqual([put.id, put.id, before])
+    expect((await put.run('cat one')).stdout).toBe('one\n')
+  })
+
+  test('a snapshot before the resume is told that it is paused', async () => {
+    const first = await put.snapshot()
+    const [, refused, , taken] = await Promise.all([put.pause({ memory: false }), rejectionOf(put.snapshot()), put.resume(), put.snapshot()])
+    expect(refused).toMatchObject({ code: 'conflict', message: expect.stringContaining('resume it first') })
+    expect(taken.id).toBe(first.id)
+  })
 })

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createPlatform } from '../../src/compose.js'
 import type { Driver, Probe } from '../../src/contract/driver.js'
 import type { Platform } from '../../src/contract/platform.js'
@@ -57,8 +57,10 @@ function unstoppable(driver: Driver): Driver {
 test('where nothing can be stopped, a file that is written to while it is read makes the snapshot a conflict that names it, and keeps nothing', async () => {
   await platform[Symbol.asyncDispose]()
   platform = createPlatform({ snapshotDir: join(folder, 'store'), drivers: [unstoppable(createFakeDriver())] })
-  const sandbox = await withFiles('head -c 8000000 /dev/zero > big')
-  const writer = await sandbox.spawn('while :; do date > busy.log; done')
+  const sandbox = await withFiles('head -c 30000000 /dev/zero > big')
+  // It starts no program for what it writes, so that it writes all the time.
+  const writer = await sandbox.spawn('i=0; while :; do i=$((i+1)); echo $i > busy.log; done')
+  await expect.poll(() => sandbox.files.exists('busy.log')).toBe(true)
   const error = await rejectionOf(sandbox.snapshot({ name: 'never' }))
   expect(error).toMatchObject({ code: 'conflict', message: expect.stringMatching(/busy\.log was written to while it was read/) })
   await writer.kill()
@@ -83,7 +85,7 @@ while True:
 async function untilCounted(sandbox: Sandbox): Promise<number> {
   const count = async (): Promise<number> => Number(await sandbox.files.read('two').catch(() => ''))
   const before = await count()
-  await expect.poll(count, { timeout: 20_000 }).toBeGreaterThan(before)
+  await expect.poll(count).toBeGreaterThan(before)
   return count()
 }
 
@@ -129,11 +131,12 @@ test('the time that a program may take stands still with it', async () => {
   const slow: Driver = { name: driver.name, tier: driver.tier, probe: () => driver.probe(), open }
   platform = createPlatform({ snapshotDir: join(folder, 'store'), drivers: [slow] })
   const sandbox = await withFiles('echo x > a')
-  const run = sandbox.run('echo begun > begun; sleep 0.5; echo done', { timeout: '4s' })
-  await expect.poll(() => sandbox.files.exists('begun'), { timeout: 4000 }).toBe(true)
+  const run = sandbox.run('echo begun > begun; until [ -e over ]; do sleep 0.02; done; echo done', { timeout: '4s' })
+  await expect.poll(() => sandbox.files.exists('begun')).toBe(true)
   await sandbox.snapshot()
+  await sandbox.files.write('over', '')
   expect(await run).toMatchObject({ stdout: 'done\n', outcome: { kind: 'exited', code: 0 } })
-}, 30_000)
+})
 
 test('a snapshot that fails or is called off lets its sandbox go on', async () => {
   const sandbox = await withFiles('head -c 30000000 /dev/zero > big')
@@ -162,7 +165,7 @@ test('pausing, resuming and taking at once come to an end, each in its turn', as
   await sandbox.resume()
   await untilCounted(sandbox)
   await process.kill()
-}, 30_000)
+})
 
 test('a snapshot that is called off leaves nothing, and the sandbox goes on', async () => {
   const sandbox = await withFiles('head -c 30000000 /dev/zero > big')
@@ -190,10 +193,13 @@ test('a damaged snapshot is never begun with: no sandbox is left of it', async (
   bytes[200_000] = (bytes[200_000] ?? 0) ^ 1
   chmodSync(archive, 0o600)
   writeFileSync(archive, bytes)
-  const before = readdirSync(tmpdir()).filter((name) => name.startsWith('glovebox-fake-'))
+  // What other tests have in the folder that is everyone's is none of this.
+  const own = mkdtempSync(join(folder, 'own-'))
+  vi.stubEnv('TMPDIR', own)
   expect(await rejectionOf(create({ from: 'hurt' }))).toMatchObject({ code: 'broken', message: `snapshot ${id} is damaged: it is not what was kept` })
+  vi.unstubAllEnvs()
   expect(await all()).toEqual([sandbox.id])
-  expect(readdirSync(tmpdir()).filter((name) => name.startsWith('glovebox-fake-') && !before.includes(name))).toEqual([])
+  expect(readdirSync(own)).toEqual([])
 })
 
 test('a name that moves takes no sandbox along: what one began with is told by id', async () => {
@@ -249,7 +255,8 @@ test('a fork that is called off leaves no sandbox', async () => {
   const sandbox = await withFiles('head -c 30000000 /dev/zero > a')
   const controller = new AbortController()
   const forking = rejectionOf(sandbox.fork(3, { signal: controller.signal }))
-  setTimeout(() => controller.abort(new Error('enough')), 250)
+  await expect.poll(() => drafts().length).toBeGreaterThan(0)
+  controller.abort(new Error('enough'))
   expect(await forking).toMatchObject({ message: 'enough' })
   expect([await all(), drafts()]).toEqual([[sandbox.id], []])
 })

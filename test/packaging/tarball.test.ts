@@ -24,7 +24,7 @@ beforeAll(() => {
   writeFileSync(copy, readFileSync(tarball), { mode: 0o644 })
   const { code, stderr } = elsewhere.run(['npm', 'install', '--ignore-scripts', '--no-audit', '--no-fund', copy])
   if (code !== 0) throw new Error(`npm install: ${stderr}`)
-}, 300_000)
+}, 900_000)
 afterAll(() => {
   elsewhere.remove()
   rmSync(packed, { recursive: true, force: true })
@@ -117,14 +117,14 @@ describe('installed by an ordinary user without scripts', () => {
       const checked = run([join(root, 'node_modules/.bin/tsc'), ...flags, 'consumer.mts'], { cwd: elsewhere.folder })
       expect(checked).toMatchObject({ code: 0, stdout: '' })
     },
-    120_000,
+    600_000,
   )
 
   it('has types that a wrong use breaks', () => {
     writeFileSync(join(elsewhere.folder, 'wrong.mts'), "import { Sandbox } from 'glovebox'\nawait Sandbox.create({ limits: { memory: true } })\n")
     const flags = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node', '--typeRoots', join(root, 'node_modules/@types')]
     expect(run([join(root, 'node_modules/.bin/tsc'), ...flags, 'wrong.mts'], { cwd: elsewhere.folder }).stdout).toContain('TS2322')
-  }, 120_000)
+  }, 600_000)
 })
 
 describe('the arm64 programs', () => {

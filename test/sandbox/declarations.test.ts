@@ -48,7 +48,7 @@ beforeAll(() => {
   const { emitSkipped } = program.emit()
   if (emitSkipped) throw new Error('no declarations were written')
   writeFileSync(join(place, 'consumer.mts'), consumer)
-}, 120_000)
+}, 600_000)
 
 afterAll(() => rmSync(place, { recursive: true }))
 
@@ -65,7 +65,7 @@ describe("the package's types, read whole and strictly, serve a consumer", () =>
       const program = ts.createProgram([join(place, 'consumer.mts')], configOf({ ...strict, ...difference }))
       expect(problemsOf(ts.getPreEmitDiagnostics(program))).toEqual([])
     },
-    120_000,
+    600_000,
   )
 
   test('and name nothing of Node themselves', () => {

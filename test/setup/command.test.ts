@@ -26,7 +26,7 @@ function isAlive(pid: number): boolean {
 }
 
 async function gone(pid: number): Promise<boolean> {
-  for (let attempt = 0; attempt < 100 && isAlive(pid); attempt++) await new Promise((resolve) => setTimeout(resolve, 50))
+  for (let attempt = 0; attempt < 1000 && isAlive(pid); attempt++) await new Promise((resolve) => setTimeout(resolve, 50))
   return !isAlive(pid)
 }
 
@@ -41,7 +41,7 @@ describe('a command of a set-up or a suite', () => {
   })
 
   it('is stopped with its children when its time is over', async () => {
-    const result = await runCommand(['sh', '-c', 'sleep 60 & echo $!; wait'], { timeoutMs: 500 })
+    const result = await runCommand(['sh', '-c', 'sleep 60 & echo $!; wait'], { timeoutMs: 5000 })
     expect(result.timedOut).toBe(true)
     expect(await gone(Number(result.output))).toBe(true)
   })

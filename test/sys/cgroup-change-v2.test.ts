@@ -99,4 +99,15 @@ describe('limits of a cell that lives, in version 2', () => {
     writeFileSync(join(guest(), 'pids.events.local'), 'max 1')
     expect([free?.counts().processHits, cell.usage().processHits]).toEqual([undefined, 3])
   })
+
+  it('are met by a run that was made ahead only from when it is told to count', () => {
+    const ready = cell.beginRun({ memoryBytes: undefined, processes: undefined })
+    writeFileSync(join(guest(), ready.name as string, 'pids.events.local'), 'max 0')
+    writeFileSync(join(guest(), 'pids.events.local'), 'max 5')
+    expect(ready.counts().processHits).toBe(undefined)
+    ready.countFromNow()
+    expect(ready.counts().processHits).toBe(0)
+    writeFileSync(join(guest(), 'pids.events.local'), 'max 6')
+    expect(ready.counts().processHits).toBe(undefined)
+  })
 })

@@ -101,9 +101,9 @@ describe('a run', () => {
     const left = lingering.start(['sleep', '60'])
     while (!readFileSync(lingering.doors.at(-1) as string, 'latin1').includes(`${left.pid}`)) await sleep(2)
     for (const run of [done, lingering, done]) run.close()
-    await sleep(1)
     const folders = (name: string | undefined): string[] => cell.runJoins.map(({ folder }) => join(folder, name as string)).filter(existsSync)
-    expect([folders(done.name), folders(lingering.name).length]).toEqual([[], cell.runJoins.length])
+    await expect.poll(() => folders(done.name)).toEqual([])
+    expect(folders(lingering.name).length).toBe(cell.runJoins.length)
     left.kill('SIGKILL')
     await endOf(left)
     // What has ended may be counted for a moment yet.

@@ -307,7 +307,7 @@ test('an apply that is killed in the middle leaves whole files only, and the nex
   if (left !== undefined) await store().apply(left)
   expect(readdirSync(join(folder, 'many')).sort()).toEqual([...many].sort())
   expect(readdirSync(folder).filter((name) => name.startsWith('.glovebox'))).toEqual([])
-}, 60_000)
+})
 
 test('a folder that somebody gave the name of what an apply left is never emptied, not even one of ours', async () => {
   const planted = `.glovebox.${ownerName({ ...currentOwner(), startTime: '1' })}-00000000-0000-4000-8000-000000000000.apply`

@@ -37,7 +37,7 @@ describe('sweeping drafts', () => {
       put('receipt.json', 30),
       put(`.receipt.json.${uuid}.draft`, 30),
     ]
-    mkdirSync(join(folder, nameBy({ startTime: '1' })))
+    mkdirSync(join(folder, nameBy({ startTime: '1' }), 'filled'), { recursive: true })
     symlinkSync('receipt.json', join(folder, nameBy({ startTime: '2' })))
     sweepDrafts(folder)
     expect(readdirSync(folder).sort()).toEqual([...kept, nameBy({ startTime: '1' }), nameBy({ startTime: '2' })].sort())
@@ -46,6 +46,7 @@ describe('sweeping drafts', () => {
   test('removes those whose maker is dead, and of another machine or boot those that are a week old', () => {
     put(nameBy({ startTime: '1' }))
     put(nameBy({ boot: 'abc' }), 8)
+    mkdirSync(join(folder, nameBy({ startTime: '2' })))
     sweepDrafts(folder)
     expect(readdirSync(folder)).toEqual([])
   })

@@ -27,11 +27,11 @@ function buildFileWorker(): string {
   return program
 }
 
-async function* outputOf(child: ChildProcess): AsyncGenerator<OutputEvent, undefined> {
+async function* outputOf(child: ChildProcess, closed: Promise<unknown>): AsyncGenerator<OutputEvent, undefined> {
   const stderr: Buffer[] = []
   child.stderr?.on('data', (bytes: Buffer) => stderr.push(bytes))
   for await (const bytes of child.stdout as Readable) yield { type: 'stdout', bytes: bytes as Uint8Array }
-  await new Promise((resolve) => (child.exitCode === null && child.signalCode === null ? child.once('close', resolve) : setTimeout(resolve, 20)))
+  await closed
   if (stderr.length > 0) yield { type: 'stderr', bytes: Buffer.concat(stderr) }
 }
 
@@ -41,7 +41,7 @@ function runOf(child: ChildProcess): WorkerRun {
   input.on('error', () => undefined)
   const exited = new Promise<{ code: number | null; signal: string | null }>((resolve) => child.on('close', (code, signal) => resolve({ code, signal })))
   return {
-    output: outputOf(child),
+    output: outputOf(child, exited),
     write: (bytes) => new Promise<void>((resolve) => input.write(Uint8Array.from(bytes), () => resolve())),
     endInput: () => {
       input.end()

@@ -160,26 +160,29 @@ it('what is there is replaced, never written through', async () => {
   expect([readFileSync(`${bench.folder}/in/l`, 'utf8'), lstatSync(`${bench.folder}/in/l`).mode & 0o7777]).toEqual(['new', 0o755])
 })
 
-it.runIf(isRoot)('whiteouts and opaque folders of the layers are packed as such and applied; a file that is only called so is not', async () => {
+it.runIf(isRoot)('removed paths and opaque folders of the layers are packed as such and applied, whatever they are called', async () => {
   await using bench = openBench()
   const layers = `${bench.folder}/layers`
   spawnSync('sh', [
     '-c',
-    `mkdir -p ${layers}/1/opaque ${layers}/1/d; cd ${layers}/1; mknod d/gone c 0 0; touch opaque/new .wh.kept;
+    `mkdir -p ${layers}/1/opaque ${layers}/1/d; cd ${layers}/1; mknod d/gone c 0 0; for name in .wh..opq .wh. .wh.stays .wh..wh..opq; do mknod d/$name c 0 0; done; touch opaque/new .wh.kept .wh..wh..opq;
      setfattr -n trusted.overlay.opaque -v y opaque || /usr/bin/python3 -c "import os; os.setxattr('opaque','trusted.overlay.opaque',b'y')"`,
   ])
   await using inside = openBench({ layers })
-  spawnSync('sh', ['-c', `mkdir -p ${bench.folder}/t/opaque/old ${bench.folder}/t/d/gone/deep; touch ${bench.folder}/t/kept ${bench.folder}/t/d/stays`])
-  await bench.worker.unpack(bench.path('t'), inside.worker.pack(Buffer.from('1'), { inLayers: true }), { whiteouts: true, keepOwner: true })
+  spawnSync('sh', [
+    '-c',
+    `mkdir -p ${bench.folder}/t/opaque/old ${bench.folder}/t/d/gone/deep ${bench.folder}/t/d/.wh..opq; cd ${bench.folder}/t/d; touch .wh. .wh.stays .wh..wh..opq ${bench.folder}/t/kept ${bench.folder}/t/d/stays`,
+  ])
+  await bench.worker.unpack(bench.path('t'), inside.worker.pack(Buffer.from('1'), { inLayers: true }), { marks: true, keepOwner: true })
   const left = spawnSync('find', ['.', '-mindepth', '1'], { cwd: `${bench.folder}/t`, encoding: 'utf8' })
     .stdout.trim()
     .split('\n')
     .sort()
-  expect(left).toEqual(['./.wh.kept', './d', './d/stays', './kept', './opaque', './opaque/new'])
+  expect(left).toEqual(['./.wh..wh..opq', './.wh.kept', './d', './d/stays', './kept', './opaque', './opaque/new'])
   expect((await failure(bench.worker.pack(Buffer.from('1'), { inLayers: true }).next()))[0]).toBe(EOPNOTSUPP)
 })
 
-it('a file takes the place of a folder with all in it only where whiteouts are applied', async () => {
+it('a file takes the place of a folder with all in it only where marks are applied', async () => {
   await using bench = openBench()
   spawnSync('sh', [
     '-c',
@@ -188,7 +191,7 @@ it('a file takes the place of a folder with all in it only where whiteouts are a
   const packed = (): AsyncIterable<Uint8Array> => bench.worker.pack(bench.path('a'))
   const archive = await gather(packed())
   expect((await failure(bench.worker.unpack(bench.path('t'), chunks(archive))))[0]).toBe(EISDIR)
-  await bench.worker.unpack(bench.path('t'), chunks(archive), { whiteouts: true })
+  await bench.worker.unpack(bench.path('t'), chunks(archive), { marks: true })
   expect([readFileSync(`${bench.folder}/t/f`, 'utf8'), readlinkSync(`${bench.folder}/t/l`)]).toEqual(['x\n', 'f'])
 })
 

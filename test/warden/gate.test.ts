@@ -98,7 +98,7 @@ describe('at its gate', () => {
     else if (how === 'the end of stdin') peer.stdin.end()
     else peer.child.kill('SIGKILL')
     await peer.exited
-    await expect.poll(() => held.filter((pid) => existsSync(`/proc/${pid}`)), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => held.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([])
   })
 
   test('a keeper that is killed takes its program along, which never ran', async () => {
@@ -144,7 +144,7 @@ describe('at its gate', () => {
       ['SIGCONT', 'S'],
     ] as const) {
       process.kill(pid, signal)
-      await expect.poll(state, { timeout: 10_000 }).toBe(reached)
+      await expect.poll(state).toBe(reached)
     }
     expect(typesOf(peer, 1)).toEqual([])
     release(peer, 1)

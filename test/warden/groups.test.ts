@@ -109,7 +109,7 @@ testUnless('reason' in found && found.reason)(
       expect((await peer.take((frame) => frame.type === TYPE.OUTPUT)).payload.toString()).toMatch(
         new RegExp(`:pids:.*/glovebox-groups-${process.pid}/run-1$`, 'm'),
       )
-      await expect.poll(() => members().length, { timeout: 10_000 }).toBe(3)
+      await expect.poll(() => members().length).toBe(3)
       peer.send({ type: TYPE.KILL, run: 1 })
       await peer.takeType(TYPE.GONE, 1)
       expect(readFileSync(join(root, 'run-1/cgroup.procs'), 'utf8')).toBe('')

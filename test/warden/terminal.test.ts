@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readlinkSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { comesToFront } from '../../src/conformance/comes-to-front.js'
 import { testUnless } from '../unless.js'
 import { hasBwrap, isRoot, ManyIdCell, singleIdCell } from './cells.js'
 import { endingOf, type Frame, Peer, type Start, sizeOf, TYPE, u32, WINDOW } from './frames.js'
@@ -18,19 +21,7 @@ const interactive = (more: Partial<Start> = {}): Start => ({
   ...more,
 })
 
-/** Says when it comes to the front, and how often it has gone on after a stop. */
-const comesToFront = `/usr/bin/python3 -IS -c 'import os, signal, time
-turn, last = 0, None
-def again(*_):
-    global turn
-    turn += 1
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-signal.signal(signal.SIGCONT, again)
-while True:
-    now = turn, os.tcgetpgrp(0) == os.getpgrp()
-    if now != last and now[1]: print("in front", turn, flush=True)
-    last = now
-    time.sleep(0.02)'`
+const inFront = `/usr/bin/python3 -IS -c '${comesToFront}'`
 
 /** Someone at a terminal: types, and reads what appears. */
 class Person {
@@ -97,9 +88,8 @@ test('all that it prints is stdout, and stderr ends at once', async () => {
 test('a control character interrupts what is in the foreground, and the shell goes on', async () => {
   await using peer = new Peer()
   const person = await sit(peer, 1)
-  person.type('echo begun; sleep 60\n')
-  await person.read(/begun\r\n/)
-  await pause(100)
+  person.type(`${inFront}\n`)
+  await person.read(/in front 0\r\n/)
   person.type('\x03')
   expect(await person.ask('echo $?')).toMatch(/130/)
 })
@@ -107,7 +97,7 @@ test('a control character interrupts what is in the foreground, and the shell go
 test('a job is stopped, listed, put in the background and brought back', async () => {
   await using peer = new Peer()
   const person = await sit(peer, 1)
-  person.type(`${comesToFront}\n`)
+  person.type(`${inFront}\n`)
   await person.read(/in front 0\r\n/)
   person.type('\x1a')
   await person.read(/Stopped/)
@@ -169,15 +159,18 @@ test('a flood stops at the window until there is credit', async () => {
 })
 
 test('input that is not read is held, and its credit kept, until it is', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'warden-terminal-'))
   await using peer = new Peer()
-  peer.start(1, shell(`stty raw -echo; echo ready; sleep 0.5; head -c ${WINDOW} | sha256sum`))
+  peer.start(1, shell(`stty raw -echo; echo ready; until [ -e ${folder}/go ]; do sleep 0.02; done; head -c ${WINDOW} | sha256sum`))
   const person = new Person(peer, 1)
   await person.read(/ready\n/)
   for (let sent = 0; sent < WINDOW; sent += 65536) peer.send({ type: TYPE.STDIN, run: 1, payload: Buffer.alloc(65536, 'x') })
   await pause(100)
   const given = peer.frames.filter((frame) => frame.type === TYPE.CREDIT).reduce((sum, frame) => sum + frame.payload.readUInt32LE(0), 0)
   expect(given).toBeLessThanOrEqual(65536)
+  writeFileSync(join(folder, 'go'), '')
   await person.read(new RegExp(createHash('sha256').update(Buffer.alloc(WINDOW, 'x')).digest('hex')))
+  rmSync(folder, { recursive: true })
 })
 
 test('the run ends with its program, though others hold the terminal, and those are hung up', async () => {
@@ -195,7 +188,7 @@ test('what a program leaves behind holds no terminal that it let go of itself', 
   expect(ending.code).toBe(3)
   const held = (): string[] => descendantsOf(peer.child.pid as number).flatMap(({ pid }) => terminalsOf(pid))
   expect(descendantsOf(peer.child.pid as number).length).toBeGreaterThanOrEqual(2)
-  await expect.poll(held, { timeout: 10_000 }).toEqual([])
+  await expect.poll(held).toEqual([])
 })
 
 function terminalsOf(pid: number): string[] {
@@ -277,7 +270,7 @@ describe.each(cells)('in a cell with %s', (_name, able, open) => {
 
   inCell('job control works', async (peer) => {
     const person = await sit(peer, 1, interactive(ids))
-    person.type(`${comesToFront}\n`)
+    person.type(`${inFront}\n`)
     await person.read(/in front 0\r\n/)
     person.type('\x1a')
     await person.read(/Stopped/)

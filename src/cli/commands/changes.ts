@@ -6,6 +6,7 @@ import { SandboxError } from '../../contract/errors.js'
 import { changePage } from '../change-page.js'
 import { exitCodes } from '../exit-codes.js'
 import { changesReport } from '../here.js'
+import { changesInWords, lineCount } from '../listed-changes.js'
 import { longPage, wholePage } from '../page-bounds.js'
 import { colorsFor, escapeControls, printJson, say } from '../print.js'
 import { writeOut } from '../streams.js'
@@ -38,8 +39,7 @@ async function listChanges(sets: readonly ChangeSet[], { json }: ChangesFlags): 
 }
 
 function changesLine({ id, folder, createdAt, command, changes }: ChangeSet): string {
-  const count = `${changes.length} ${changes.length === 1 ? 'change' : 'changes'}`
-  return `${id.slice(0, 8)}  ${createdAt.slice(0, 16).replace('T', ' ')}  ${escapeControls(folder)}  ${count}  ${escapeControls(command.join(' ')).slice(0, 60)}`
+  return `${id.slice(0, 8)}  ${createdAt.slice(0, 16).replace('T', ' ')}  ${escapeControls(folder)}  ${changesInWords(changes)}  ${escapeControls(command.join(' ')).slice(0, 60)}`
 }
 
 export async function applyChanges(id: string | undefined, paths: readonly string[], { json, quiet }: ChangesFlags): Promise<number> {
@@ -47,8 +47,11 @@ export async function applyChanges(id: string | undefined, paths: readonly strin
   const set = await wanted(store, id)
   const { applied, left } = await store.apply(set, paths.length === 0 ? undefined : paths.map((path) => belowFolder(path, set)))
   if (json) await printJson({ id: set.id, folder: set.folder, applied, left })
-  else if (!quiet)
-    say(`applied ${applied.length} ${applied.length === 1 ? 'change' : 'changes'} to ${set.folder}${left === 0 ? '' : `, ${left} still pending`}`)
+  else if (!quiet) {
+    const paths = new Set(applied)
+    const [taken, pending] = [set.changes.filter(({ path }) => paths.has(path)), set.changes.filter(({ path }) => !paths.has(path))]
+    say(`applied ${changesInWords(taken)} to ${set.folder}${left === 0 ? '' : `, ${lineCount(pending)} still pending`}`)
+  }
   return exitCodes.ok
 }
 
@@ -57,7 +60,7 @@ export async function dropChanges(id: string | undefined, { json, quiet }: Chang
   const set = await wanted(store, id)
   await store.drop(set)
   if (json) await printJson({ id: set.id, folder: set.folder, dropped: set.changes.length })
-  else if (!quiet) say(`dropped ${set.changes.length} ${set.changes.length === 1 ? 'change' : 'changes'} of ${set.folder}`)
+  else if (!quiet) say(`dropped ${changesInWords(set.changes)} of ${set.folder}`)
   return exitCodes.ok
 }
 
@@ -66,8 +69,13 @@ async function wanted(store: ChangeStore, id: string | undefined): Promise<Chang
   if (id !== undefined) return store.find(id)
   const folder = process.cwd()
   const [latest] = await store.list(folder)
-  if (latest === undefined) throw new SandboxError('not-found', `no changes of ${folder} are pending`, { hint: 'glovebox changes' })
-  return latest
+  if (latest !== undefined) return latest
+  const above = (await store.list()).find((set) => realpathSync(folder).startsWith(`${set.folder}/`))
+  if (above === undefined) throw new SandboxError('not-found', `no changes of ${folder} are pending`, { hint: 'glovebox changes' })
+  const theirs = above.id.slice(0, 8)
+  throw new SandboxError('not-found', `no changes of ${folder} are pending; of ${above.folder}, which it is in, there are: ${theirs}`, {
+    hint: `glovebox changes ${theirs}`,
+  })
 }
 
 /** As typed, relative to where we are; as kept, to the folder. */

@@ -151,7 +151,7 @@ interface Stoppable {
 
 /** Lets input and Ctrl-C reach the program; when we are told to stop or the input breaks, throws what it was. */
 async function orStopped(finished: Promise<number>, { interrupts, program, input }: Stoppable): Promise<number> {
-  interrupts.attach({
+  using _attached = interrupts.attach({
     interrupt: () => void program.signal('SIGINT').catch(() => undefined),
     kill: () => void program.kill('interrupted twice').catch(() => undefined),
   })

@@ -40,11 +40,12 @@ export async function sh(argv: readonly string[], flags: RunFlags): Promise<numb
   try {
     await uploadAll(transfers)
     const program = await platform.start(info.id, { ...request, terminal: terminal.size }, { signal: interrupts.signal })
-    interrupts.attach({
+    const attached = interrupts.attach({
       interrupt: () => void program.signal('SIGINT').catch(() => undefined),
       kill: () => void program.kill('interrupted twice').catch(() => undefined),
     })
     const code = await Promise.race([sit(program, { terminal, name: argv[0] ?? 'the shell' }), untilAborted(interrupts.signal)])
+    attached[Symbol.dispose]()
     await downloadAll(transfers)
     await receipt?.fill(() => platform.receipt(info.id))
     return code

@@ -2,6 +2,7 @@ import { defaultPlatform } from '../../compose.js'
 import type { SnapshotInfo } from '../../contract/snapshots.js'
 import { exitCodes } from '../exit-codes.js'
 import { escapeControls, printJson, say } from '../print.js'
+import { bytesInWords } from '../words.js'
 import { writeOut } from '../streams.js'
 
 interface Flags {
@@ -29,6 +30,12 @@ export async function removeSnapshots(references: readonly string[], flags: Flag
 }
 
 function lineOf({ createdAt, bytes, entries, template, id, name }: SnapshotInfo): string {
-  const size = `${(bytes / 2 ** 20).toFixed(1)} MiB`
-  return [createdAt, size.padStart(12), String(entries).padStart(7), template.padEnd(8), id, ...(name === undefined ? [] : [escapeControls(name)])].join('  ')
+  return [
+    createdAt,
+    bytesInWords(bytes).padStart(12),
+    String(entries).padStart(7),
+    template.padEnd(8),
+    id,
+    ...(name === undefined ? [] : [escapeControls(name)]),
+  ].join('  ')
 }

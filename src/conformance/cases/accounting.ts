@@ -22,6 +22,14 @@ while True:
 t = os.times()
 print(1000 * (t.user + t.system + t.children_user + t.children_system))`
 
+/** Each child stays until all have been forked: the end of a pipe, which only the parent still holds, tells them. */
+const fiveAtOnce = `import os
+wait, tell = os.pipe()
+for _ in range(5):
+    if os.fork() == 0: os.close(tell); os.read(wait, 1); os._exit(0)
+os.close(tell)
+for _ in range(5): os.wait()`
+
 const hold = (bytes: number): string[] => python(`block = bytearray(b'x') * ${bytes}; print(len(block))`)
 
 async function peakOf(sandbox: SubjectSandbox, bytes: number): Promise<number> {
@@ -77,8 +85,7 @@ export const accountingCases: readonly Case[] = [
     needs: [...engine, 'limit:cpuTime', 'limit:processes'],
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
-        const script = 'import os, time\nfor _ in range(5):\n  if os.fork() == 0: time.sleep(0.5); os._exit(0)\nfor _ in range(5): os.wait()'
-        const result = await sandbox.run(python(script))
+        const result = await sandbox.run(python(fiveAtOnce))
         ensureExited(result)
         ensureSame(result.usage.processesPeak, 6, 'the peak of processes')
         return '6'

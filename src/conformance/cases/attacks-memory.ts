@@ -7,14 +7,19 @@ const MiB = 2 ** 20
 const limitBytes = 64 * MiB
 const needs = ['engine', 'isolates', 'limit:memory'] as const
 
-/** Each takes a part of what is too much together, and touches it. */
-const many = `import os, time
+/** Each takes a part of what is too much together, touches it, and holds it until every other has taken its own or has died of it. */
+const many = `import os
+taken, taking = os.pipe()
+over, holding = os.pipe()
 pids = []
 for _ in range(8):
     pid = os.fork()
     if pid == 0:
-        block = bytearray(b'x') * (24 << 20); time.sleep(1); os._exit(0)
+        os.close(holding)
+        block = bytearray(b'x') * (24 << 20)
+        os.close(taking); os.read(over, 1); os._exit(0)
     pids.append(pid)
+os.close(taking); os.read(taken, 1); os.close(holding)
 killed = sum(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -9 for pid in pids)
 print(killed)`
 

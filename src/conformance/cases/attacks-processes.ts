@@ -25,11 +25,11 @@ while True:
   try: subprocess.Popen(['sh', '-c', 'bomb() { bomb | bomb & }; bomb'], stderr=subprocess.DEVNULL)
   except OSError: pass`
 
-const threads = `import threading, time, json
-n = 0
+const threads = `import threading
+n, never = 0, threading.Event()
 try:
   while n < 2000:
-    threading.Thread(target=time.sleep, args=(2,), daemon=True).start(); n += 1
+    threading.Thread(target=never.wait, daemon=True).start(); n += 1
 except RuntimeError: pass
 print(n, flush=True)
 import os; os._exit(0)`

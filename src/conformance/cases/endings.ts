@@ -121,7 +121,7 @@ export const endingCases: readonly Case[] = [
       const { usage } = await withSandbox(subject, async (sandbox) => {
         const result = await sandbox.run(['sh', '-c', `${argv.join(' ')} & echo started; exit 2`])
         ensureSame(ensureExited(result, 2), 'started\n', 'stdout')
-        ensure(result.usage.wallMs < 10_000, 'the run must end with its program', result.usage)
+        ensure(result.usage.wallMs < 30_000, 'the run must end with its program', result.usage)
         return result
       })
       await ensureNoProcess(subject.host, marker)
@@ -147,7 +147,7 @@ def stat(p):
     except OSError: return ('', ' X')
 print(json.dumps([s[0] for s in map(stat, filter(str.isdigit, os.listdir('/proc'))) if s[1].split()[0] == 'Z' and '(sleep' in s[0]]))`,
           )
-        const isClean = subject.probe.isolates ? await until(async () => (await zombies()).length === 0, 3000) : true
+        const isClean = subject.probe.isolates ? await until(async () => (await zombies()).length === 0) : true
         ensure(isClean, 'no zombie may stay', await zombies())
         await process.endInput()
         await iterator.return?.()
@@ -161,7 +161,8 @@ print(json.dumps([s[0] for s in map(stat, filter(str.isdigit, os.listdir('/proc'
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
         const continued = await sandbox.start(['sh', '-c', 'kill -STOP $$; exit 4'])
-        const timer = setInterval(() => void continued.signal('SIGCONT'), 50)
+        // Told again and again: it may not have stopped yet, or have ended meanwhile.
+        const timer = setInterval(() => void continued.signal('SIGCONT').catch(() => undefined), 50)
         for await (const _ of continued.output) continue
         const first = (await continued.ended).outcome
         clearInterval(timer)

@@ -131,7 +131,7 @@ export const filePathCases: readonly Case[] = [
     id: 'files/swapped-links',
     name: 'while a guest swaps a folder for a link, ten thousand reads and writes touch nothing of the host',
     needs,
-    patienceMs: 90_000,
+    patienceMs: 400_000,
     run: (subject) =>
       withFiles(subject, async ({ sandbox, readText, write }) => {
         const { folder, name } = canaryPlace(subject.host)

@@ -187,7 +187,9 @@ export const fileCases: readonly Case[] = [
         ensureSame([mine.owner, mine.group, roots.owner, roots.group], ['user', 'user', 'root', 'root'], 'the owners')
         await ensureRejects(files.read('roots'), ['denied'])
         await ensureRejects(write('/etc/passwd', 'x'), ['denied'])
-        await files.unpack('unpacked', pieces(await gather(await files.pack('.', { user: 'root' }))))
+        const archive = await gather(await files.pack('.', { user: 'root' }))
+        await ensureRejects(files.unpack('/etc/new', pieces(archive)), ['denied'])
+        await files.unpack('unpacked', pieces(archive))
         ensureSame((await files.stat('unpacked/roots'))?.owner, 'user', 'who owns what was unpacked')
         return 'each their own'
       }),

@@ -1,6 +1,6 @@
-import { ensure, ensureExited, ensureRejects, ensureSame } from '../check.js'
+import { bytesOf, ensure, ensureExited, ensureRejects, ensureSame } from '../check.js'
 import { markedSleep, pause, python, until, withSandbox } from '../guest.js'
-import { ensureLeavesNothing, ensureNoProcess } from '../leftovers.js'
+import { ensureAppears, ensureLeavesNothing, ensureNoProcess } from '../leftovers.js'
 import type { Case, SubjectProcess } from '../subject.js'
 
 /** Prints a line every ten milliseconds from each of three processes, one of which left its session. */
@@ -25,6 +25,16 @@ function countOutput(process: SubjectProcess): () => number {
   return () => count
 }
 
+/** What was printed before may still be on its way: looks until it has stayed the same for many looks, or gives up. */
+async function settled(printed: () => number): Promise<boolean> {
+  let [last, same] = [printed(), 0]
+  return until(() => {
+    same = printed() === last ? same + 1 : 0
+    last = printed()
+    return Promise.resolve(same >= 20)
+  })
+}
+
 export const pauseCases: readonly Case[] = [
   {
     id: 'pause/stands-still',
@@ -36,8 +46,7 @@ export const pauseCases: readonly Case[] = [
         const printed = countOutput(process)
         ensure(await until(() => Promise.resolve(printed() > 30)), 'the program must print before it is paused', printed())
         await sandbox.pause()
-        // What was printed before may still be on its way.
-        await pause(200)
+        ensure(await settled(printed), 'what is printed must come to an end when it is paused', printed())
         const before = printed()
         await pause(600)
         ensureSame(printed() - before, 0, 'what was printed while it was paused')
@@ -101,15 +110,17 @@ export const pauseCases: readonly Case[] = [
     needs: ['engine', 'feature:pause'],
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
-        const running = sandbox.run(['sh', '-c', 'sleep 0.1; sleep 0.1; sleep 0.1; sleep 0.1; sleep 0.1; echo done'], { timeout: 2000 })
-        await pause(200)
+        const process = await sandbox.start(['sh', '-c', 'echo up; read -r line; echo "$line"'], { stdin: true, timeout: 3000 })
+        const printed = countOutput(process)
+        ensure(await until(() => Promise.resolve(printed() > 0)), 'the program must be up before it is paused', printed())
         await sandbox.pause()
-        await pause(2500)
+        await pause(3200)
         await sandbox.resume()
-        const result = await running
-        ensureSame(ensureExited(result), 'done\n', 'what the run printed')
-        ensure(result.usage.wallMs < 2000, 'its wall time must be less than its limit', result.usage.wallMs)
-        return `${result.usage.wallMs} ms`
+        await process.write(bytesOf('done\n'))
+        const { outcome, usage } = await process.ended
+        ensureSame([outcome, usage.outputBytes], [{ kind: 'exited', code: 0 }, 8], 'its end, and how much it printed')
+        ensure(usage.wallMs < 3000, 'its wall time must be less than its limit', usage.wallMs)
+        return `${usage.wallMs} ms`
       }),
   },
   {
@@ -117,7 +128,7 @@ export const pauseCases: readonly Case[] = [
     name: 'paused without its memory a sandbox leaves no process, mount or group; resumed, its files and variables are back and its programs are not',
     needs: ['engine'],
     run: async (subject) => {
-      const { marker } = markedSleep()
+      const [{ marker }, running] = [markedSleep(), markedSleep()]
       const told: string[] = []
       await ensureLeavesNothing(subject, () =>
         withSandbox(
@@ -126,11 +137,12 @@ export const pauseCases: readonly Case[] = [
             ensureExited(
               await sandbox.run(['sh', '-c', `mkdir -m 700 d && echo kept >d/a && ln -s d/a b; (setsid sleep ${marker} >/dev/null 2>&1 </dev/null &)`]),
             )
-            const running = sandbox.run(['sleep', marker])
-            running.catch(() => undefined)
+            const ending = sandbox.run(running.argv)
+            ending.catch(() => undefined)
+            await ensureAppears(subject, running.marker)
             await sandbox.pause({ memory: false })
-            await ensureNoProcess(subject.host, marker)
-            ensureSame((await running).outcome.kind, 'killed', 'how a program that was running ended')
+            for (const each of [marker, running.marker]) await ensureNoProcess(subject.host, each)
+            ensureSame((await ending).outcome.kind, 'killed', 'how a program that was running ended')
             told.push((await ensureRejects(sandbox.run(['true']), ['conflict'])).message)
             await sandbox.resume()
             ensureSame(ensureExited(await sandbox.run(['sh', '-c', 'cat b; stat -c %a d; echo $COLOR'])), 'kept\n700\ngreen\n', 'what is there again')

@@ -93,7 +93,7 @@ export const runLimitCases: readonly Case[] = [
         subject,
         async (sandbox) => {
           const own = await sandbox.run(['sleep', '30'])
-          ensureSame(own.outcome, { kind: 'timed-out', by: 'wall', limitMs: 1000 }, 'the outcome without a timeout')
+          ensureSame(own.outcome, { kind: 'timed-out', by: 'wall', limitMs: 2000 }, 'the outcome without a timeout')
           const raised = await sandbox.run(['sleep', '30'], { timeout: '20s' }).then(
             ({ outcome }) => outcome,
             (error: unknown) => error,
@@ -101,9 +101,9 @@ export const runLimitCases: readonly Case[] = [
           const isHeld = raised instanceof Error ? 'code' in raised && raised.code === 'invalid' : (raised as { kind: string }).kind === 'timed-out'
           ensure(isHeld, 'a longer timeout must be refused or cut', raised)
           ensureExited(await sandbox.run(['true']))
-          return 'held at 1 s'
+          return 'held at 2 s'
         },
-        { limits: { time: '1s' } },
+        { limits: { time: '2s' } },
       ),
   },
   {

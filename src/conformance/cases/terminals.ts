@@ -1,27 +1,11 @@
 import { bytesOf, ensure, ensureSame } from '../check.js'
+import { comesToFront } from '../comes-to-front.js'
 import { markedSleep, python, withSandbox } from '../guest.js'
 import { ensureNoProcess } from '../leftovers.js'
 import { keptOf, shows } from '../kept.js'
 import type { Case, Subject, SubjectKept } from '../subject.js'
 
 const size = { cols: 80, rows: 24 }
-
-/**
- * Says when it comes to the front, and how often it has gone on after a stop. It starts no programs meanwhile: a shell
- * that is stopped while it starts one waits for it to become that program, which is stopped too, and neither gets there.
- */
-const comesToFront = `import os, signal, time
-turn, last = 0, None
-def again(*_):
-    global turn
-    turn += 1
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-signal.signal(signal.SIGCONT, again)
-while True:
-    now = turn, os.tcgetpgrp(0) == os.getpgrp()
-    if now != last and now[1]: print("in front", turn, flush=True)
-    last = now
-    time.sleep(0.02)`
 
 function withTerminal(subject: Subject, command: string | readonly string[], use: (terminal: SubjectKept) => Promise<string>): Promise<string> {
   return withSandbox(subject, async (sandbox) => {

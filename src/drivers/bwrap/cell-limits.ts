@@ -115,6 +115,7 @@ function beginRun(cgroup: CellCgroup | undefined, limits: RunLimits): CellRun {
   return {
     group: run.name,
     usage: () => countsOf(run.counts()),
+    countFromNow: () => run.countFromNow(),
     isPopulated: () => run.isPopulated(),
     spareTime: () => run.spareTime(),
     close: () => {
@@ -128,7 +129,14 @@ function beginRun(cgroup: CellCgroup | undefined, limits: RunLimits): CellRun {
 function withoutGroup({ memoryBytes }: RunLimits): CellRun {
   if (memoryBytes !== undefined)
     throw new SandboxError('unsupported', 'limits.memory of a single run: no cgroup can be made for it', { hint: 'glovebox doctor' })
-  return { group: undefined, usage: () => countsOf(undefined), isPopulated: () => false, spareTime: () => undefined, close: () => Promise.resolve() }
+  return {
+    group: undefined,
+    usage: () => countsOf(undefined),
+    countFromNow: () => undefined,
+    isPopulated: () => false,
+    spareTime: () => undefined,
+    close: () => Promise.resolve(),
+  }
 }
 
 function usageOf(cgroup: CellCgroup | undefined): CellUsage {

@@ -11,7 +11,7 @@ export function catchMutants(mutants: readonly Mutant[]): void {
   describe('a subject that', () => {
     for (const mutant of mutants) {
       test(`${mutant.name} fails ${mutant.caughtBy.length === 1 ? mutant.caughtBy[0] : `${mutant.caughtBy.length} cases`} and no other`, {
-        timeout: 180_000,
+        timeout: 900_000,
       }, async () => {
         await using world = await createWorld()
         const subject =

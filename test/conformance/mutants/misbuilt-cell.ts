@@ -39,6 +39,7 @@ export function misbuilt(mistake: (parts: CellParts) => CellParts): (driver: Dri
         beginRun: () => ({
           group: undefined,
           usage: () => nothingCounted,
+          countFromNow: () => undefined,
           isPopulated: () => false,
           spareTime: () => undefined,
           close: () => Promise.resolve(),

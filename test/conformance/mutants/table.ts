@@ -41,6 +41,7 @@ export const wardenMutants: readonly Mutant[] = [
     depth: 'driver',
     twist: { driver: lyingCell({ pause: () => Promise.resolve() }) },
     caughtBy: ['pause/stands-still'],
+    patienceMs: 10_000,
   },
   {
     name: 'leaks a variable of the host into every program',
@@ -281,7 +282,7 @@ function boastOfLimits(driver: Driver): Driver {
 
 /** Only what the real engine would accept is changed: what it refuses it goes on refusing. */
 function withoutTime(spec: SpecInput): SpecInput {
-  return spec.limits?.time === '1s' ? { ...spec, limits: { ...spec.limits, time: '30s' } } : spec
+  return spec.limits?.time === '2s' ? { ...spec, limits: { ...spec.limits, time: '30s' } } : spec
 }
 
 function ignoreTimeout(request: RunRequest): RunRequest {

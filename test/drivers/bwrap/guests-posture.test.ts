@@ -62,13 +62,13 @@ describe('a receipt', () => {
     expect(await inspectedWhile([...python(deadLeader), '0'], 1)).toEqual([{ processes: 2, threads: 2, complete: true }])
   })
 
-  test('of a guest that forks and ends in a chain never claims that nothing runs, and closes nothing', { timeout: 60_000 }, async () => {
+  test('of a guest that forks and ends in a chain never claims that nothing runs, and closes nothing', { timeout: 300_000 }, async () => {
     // Every link of the chain belongs to nobody when the one before has ended; the run itself lasts.
     const all = await inspectedWhile(python(`import os, time\nif os.fork() != 0: time.sleep(60)\n${forkChain}`), 20)
     expect(all.filter(({ processes, complete }) => processes === 0 || (complete && processes < 2))).toEqual([])
   })
 
-  test('of a guest whose threads live for a moment only closes nothing', { timeout: 60_000 }, async () => {
+  test('of a guest whose threads live for a moment only closes nothing', { timeout: 300_000 }, async () => {
     const all = await inspectedWhile(python(shortThreads), 20)
     expect(all.filter(({ processes, threads }) => processes !== 1 || threads < 1)).toEqual([])
   })
@@ -81,7 +81,7 @@ describe('everything in a cell', () => {
   })
   afterAll(() => rmSync(place, { recursive: true, force: true }))
 
-  test('is also a thread that left for namespaces of its own before the first of its process ended', { timeout: 60_000 }, async () => {
+  test('is also a thread that left for namespaces of its own before the first of its process ended', { timeout: 300_000 }, async () => {
     const passage = 'if (self_filter_load('
     const driver = await plantedDriver({ warden: { file: 'main.c', passage, instead: `if (permitted == 0 && self_filter_load(` } }, join(place, 'unfiltered'))
     await using guest = await openGuest({ driver })

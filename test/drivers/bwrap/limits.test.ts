@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, type TestContext, test } from 'vitest'
 import type { Probe } from '../../../src/contract/driver.js'
 import { defaultLimits, type Limits } from '../../../src/contract/limits.js'
@@ -53,7 +52,7 @@ describe('a run in a cell', () => {
   test('counts refused forks, and the sandbox those of all its runs', async (context) => {
     needs(context, 'processes')
     await using guest = await openGuest({ driver, limits: { processes: 8 } })
-    const bomb = await guest.run('for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.3 & done; wait; echo end')
+    const bomb = await guest.run('for i in 1 2 3 4 5 6 7 8 9 10; do sleep 3 & done; wait; echo end')
     if (bomb.counts.hits.processes === undefined) context.skip('processes are held by an rlimit here, which counts nothing')
     expect(bomb.counts.hits.processes).toBeGreaterThan(0)
     expect(bomb.counts.processesPeak).toBe(8)
@@ -77,8 +76,7 @@ describe('a run in a cell', () => {
     needs(context, 'memory')
     const guest = await openGuest({ driver })
     await guest.run('sleep 60 >/dev/null 2>&1 &')
-    await sleep(20)
-    expect((await guest.cell.usage()).processes).toBe(1)
+    await expect.poll(async () => (await guest.cell.usage()).processes).toBe(1)
     await guest[Symbol.asyncDispose]()
   })
 })

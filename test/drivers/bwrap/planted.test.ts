@@ -98,14 +98,14 @@ describe('without a mistake', () => {
 })
 
 describe.for(plantedMistakes)('$mistake', (planted) => {
-  test(`is seen in the ${planted.control}`, { timeout: 60_000 }, async (context) => {
+  test(`is seen in the ${planted.control}`, { timeout: 300_000 }, async (context) => {
     const obstacle = obstacleOf(planted)
     if (obstacle !== undefined) context.skip(obstacle)
     const controls = (await mismatchesIn(await driverOf(planted))).map(({ control }) => control)
     expect(controls).toContain(planted.control)
   })
 
-  test('is refused before anything of the guest runs', { timeout: 60_000 }, async (context) => {
+  test('is refused before anything of the guest runs', { timeout: 300_000 }, async (context) => {
     const obstacle = obstacleOf(planted)
     if (obstacle !== undefined) context.skip(obstacle)
     const { reached, error } = await attempt(await driverOf(planted))

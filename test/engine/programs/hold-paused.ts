@@ -7,8 +7,8 @@ import { descendantsOf } from '../../../src/sys/posture/process-tree.js'
 const platform = createPlatform()
 const sandbox = await Sandbox.create({ platform })
 await sandbox.spawn('while :; do :; done')
-await sandbox.spawn('sleep 1000 & (setsid sleep 1000 &) ; wait')
-await sandbox.run('sleep 0.2')
+const family = await sandbox.spawn('sleep 1000 & (setsid sleep 1000 &) ; echo up; wait')
+await family.stdout.getReader().read()
 try {
   await sandbox.pause()
   console.log(JSON.stringify({ owner: ownerName(currentOwner()), pids: descendantsOf(process.pid) }))
