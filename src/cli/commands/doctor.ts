@@ -1,5 +1,5 @@
 import { arch, release, type } from 'node:os'
-import { policyInForce, probeDrivers } from '../../compose.js'
+import { policyInForce, probeDrivers, templateBuilder } from '../../compose.js'
 import type { Availability, Enforcement, Feature, Obstacle, Probe } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import { exitCodes } from '../exit-codes.js'
@@ -19,16 +19,17 @@ export async function doctor(options: DoctorOptions): Promise<number> {
   using interrupts = watchInterrupts()
   const obstacles = policyObstacles()
   const drivers = await Promise.race([probeDrivers(), untilAborted(interrupts.signal)])
+  const templates = await findTemplates()
   const ready = obstacles.length === 0 && isReady(drivers)
   const host = { system: `${type()} ${release()} ${arch()}`, node: process.versions.node, uid: process.getuid?.() ?? null }
-  if (options.json) await printJson({ version: options.version, host, ready, ...(obstacles.length > 0 && { obstacles }), drivers })
+  if (options.json) await printJson({ version: options.version, host, ready, ...(obstacles.length > 0 && { obstacles }), drivers, templates })
   else {
     const colors = colorsFor(process.stdout)
     const who = host.uid === 0 ? 'root' : `user ${host.uid}`
     const sections = drivers.map((probe) => describeDriver(probe, colors))
     const head = `${colors.bold(`glovebox ${options.version}`)}  ${host.system}, Node ${host.node}, as ${who}`
     const inTheWay = obstacles.length === 0 ? [] : [describeObstacles(obstacles, colors).join('\n')]
-    await writeOut(`${[wrap(head, 2), ...inTheWay, ...sections, verdict(drivers, { ready, colors })].join('\n\n')}\n`)
+    await writeOut(`${[wrap(head, 2), ...inTheWay, ...sections, describeTemplates(templates, colors), verdict(drivers, { ready, colors })].join('\n\n')}\n`)
   }
   return ready ? exitCodes.ok : exitCodes.failure
 }
@@ -42,6 +43,32 @@ function policyObstacles(): readonly Obstacle[] {
     if (!(error instanceof SandboxError)) throw error
     return [{ what: 'GLOVEBOX_POLICY', why: error.message.replace(/^GLOVEBOX_POLICY: /, ''), hint: error.hint ?? 'unset GLOVEBOX_POLICY' }]
   }
+}
+
+interface TemplateState {
+  readonly name: string
+  /** Undefined: it can be built. */
+  readonly id?: string
+  readonly bytes?: number
+  readonly damaged?: string
+}
+
+/** What was built here, and what could be. */
+async function findTemplates(): Promise<readonly TemplateState[]> {
+  const builder = templateBuilder()
+  const built = await builder.list()
+  const missing = builder.recipes.filter(({ name }) => !built.some((each) => each.name === name))
+  const there = built.map(({ name, id, bytes, damaged }) => ({ name, id, bytes, ...(damaged !== undefined && { damaged }) }))
+  return [...there, ...missing.map(({ name }) => ({ name }))]
+}
+
+function describeTemplates(templates: readonly TemplateState[], colors: Colors): string {
+  const rows = templates.map(({ name, id, bytes = 0, damaged }) => {
+    if (id === undefined) return row(name, `${colors.dim('not built')}: ${asTyped(`glovebox template build ${name}`)}`, colors)
+    if (damaged !== undefined) return row(name, `${colors.red('damaged')}: ${escapeControls(damaged)}`, colors)
+    return row(name, `${colors.green('built')}, ${bytesInWords(bytes)}`, colors)
+  })
+  return [colors.bold('templates'), ...rows].join('\n')
 }
 
 interface Verdict {
