@@ -35,7 +35,7 @@ export class SandboxCode {
     this.#sandbox = sandbox
     this.#runtimes = runtimes
     this.#interpreters = new Interpreters(sandbox)
-    this.#workspace = new Workspace({ host: () => sandbox.files, folder: () => sandbox.layered.cell.workdir })
+    this.#workspace = new Workspace({ host: () => sandbox.files, folder: () => sandbox.files.workdir })
   }
 
   async languages(): Promise<Readonly<Record<Language, LanguageAnswer>>> {
