@@ -35,7 +35,7 @@ export class SandboxCode {
     this.#sandbox = sandbox
     this.#runtimes = runtimes
     this.#interpreters = new Interpreters(sandbox)
-    this.#workspace = new Workspace({ host: () => sandbox.files, folder: () => sandbox.files.workdir })
+    this.#workspace = new Workspace({ host: () => sandbox.files, folder: () => sandbox.hold.layered.cell.workdir })
   }
 
   async languages(): Promise<Readonly<Record<Language, LanguageAnswer>>> {
