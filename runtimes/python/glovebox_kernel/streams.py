@@ -60,16 +60,29 @@ class Outlet(io.RawIOBase):
     def close(self):
         pass
 
-    def write(self, data):
-        self.order.turn_to(self.fd)
-        view = memoryview(data).cast("B")
-        length = len(view)
+    def write(self, data, put=os.write):
+        fd = self.fd
+        if self.order.last != fd:
+            self.order.turn_to(fd)
+        view = data
+        if type(data) is bytes:
+            # Nearly always; print() comes here twice a line.
+            try:
+                sent = put(fd, data)
+                if sent == len(data):
+                    return sent
+                view = memoryview(data)[sent:]
+            except BlockingIOError:
+                pass
+        self.write_rest(memoryview(view).cast("B"))
+        return memoryview(data).nbytes
+
+    def write_rest(self, view):
         while view:
             try:
                 view = view[os.write(self.fd, view) :]
             except BlockingIOError:
                 select.select([], [self.fd], [])
-        return length
 
 
 class Inlet(io.TextIOBase):

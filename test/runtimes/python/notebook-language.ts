@@ -147,6 +147,12 @@ export const languageEntries: readonly Entry[] = [
   { name: 'are for one execution', source: "os.environ.get('COLOUR')" },
   { name: 'subprocesses print in order', source: "import subprocess\nprint(1)\nsubprocess.run(['echo', '2'])\nprint(3);", stdout: '1\n2\n3\n' },
   { name: 'C prints in order', source: "import ctypes\nprint(1)\nctypes.CDLL(None).printf(b'2\\n')\nprint(3);", stdout: '1\n2\n3\n' },
+  {
+    name: 'much output, also where the pipe does not block',
+    source: "import os\nos.set_blocking(1, False)\nprint('y' * 1_000_000)\nos.set_blocking(1, True)\nsys.stdout.buffer.write(memoryview(b'raw\\n')) == 4",
+    stdout: `${'y'.repeat(1_000_000)}\n${'raw'}\n`,
+    results: [{ text: 'True' }],
+  },
   { name: 'threads', source: "import threading\nt = threading.Thread(target=lambda: print('threaded'))\nt.start(); t.join()", stdout: 'threaded\n' },
   {
     name: 'processes by fork',
