@@ -26,12 +26,12 @@ __glovebox_read() {
 # Reads one frame; 1 at the end of them. The head is kept byte by byte: an interrupt in between loses nothing.
 __glovebox_frame() {
   builtin local byte
-  while :; do
-    LC_ALL=C builtin read -r -N 1 -u 200 byte || return 1
-    [[ $byte == $'\n' ]] && break
+  while [[ x ]]; do
+    LC_ALL=C builtin read -r -N 1 -u 200 byte || builtin return 1
+    [[ $byte == $'\n' ]] && builtin break
     __glovebox_head+=$byte
   done
-  [[ $__glovebox_head =~ ^([a-z]+)\ ([0-9a-f]+|-)\ ([0-9]+)$ ]] || return 1
+  [[ $__glovebox_head =~ ^([a-z]+)\ ([0-9a-f]+|-)\ ([0-9]+)$ ]] || builtin return 1
   __glovebox_head= __glovebox_kind=${BASH_REMATCH[1]} __glovebox_token=${BASH_REMATCH[2]}
   __glovebox_read "${BASH_REMATCH[3]}"
 }
@@ -51,7 +51,7 @@ __glovebox_print_mark() {
 # A variable for this execution only; how to have it as it was goes to __glovebox_undo.
 __glovebox_set() {
   builtin local name="${1%%=*}"
-  [[ $name =~ ^[a-zA-Z_][a-zA-Z0-9_]*$ && $name != __glovebox_* ]] || return 0
+  [[ $name =~ ^[a-zA-Z_][a-zA-Z0-9_]*$ && $name != __glovebox_* ]] || builtin return 0
   if [[ ${!name+set} == set && ${!name@a} == *x* ]]; then
     __glovebox_undo+=("builtin declare -gx $name=${!name@Q}")
   elif [[ ${!name+set} == set ]]; then
@@ -102,9 +102,9 @@ __glovebox_settle() {
     unset -f builtin unset
     unset POSIXLY_CORRECT
   fi
+  builtin enable builtin read printf eval exec set trap shopt unset declare local kill cd return break enable 2>/dev/null
   builtin local status="$1"
-  builtin enable builtin read printf eval exec set trap shopt unset declare local kill cd return enable 2>/dev/null
-  [[ $__glovebox_state == idle ]] && return 0
+  [[ $__glovebox_state == idle ]] && builtin return 0
   if [[ $__glovebox_state == running ]]; then
     __glovebox_status=$status __glovebox_state=ended
     [[ $__glovebox_ending == '' ]] && ((status == 130)) && __glovebox_ending=interrupt
@@ -115,8 +115,8 @@ __glovebox_settle() {
 # Makes one command of the code, so that what throws the shell out of it throws it out of all of it.
 # Not where it sets aliases, which take effect with the next command that is read; nor where it is no command, which bash says best of the code as it is.
 __glovebox_wrap() {
-  __glovebox_code="{ __glovebox_start; } 2>/dev/null; $__glovebox_payload"
-  [[ $__glovebox_payload =~ \$\{?(\?|PIPESTATUS) ]] && __glovebox_code="{ __glovebox_start; __glovebox_past; } 2>/dev/null; $__glovebox_payload"
+  __glovebox_code="{ __glovebox_start \"\$LINENO\"; } 2>/dev/null; $__glovebox_payload"
+  [[ $__glovebox_payload =~ \$\{?(\?|PIPESTATUS) ]] && __glovebox_code="{ __glovebox_start \"\$LINENO\"; __glovebox_past; } 2>/dev/null; $__glovebox_payload"
   if [[ ! $__glovebox_payload =~ (^|[[:space:]\;\&])(un)?alias[[:space:]] ]] && builtin eval "__glovebox_try() { $__glovebox_code"$'\n}'; then
     __glovebox_code="{ $__glovebox_code"$'\n}'
   fi
@@ -132,41 +132,42 @@ __glovebox_next() {
     case $__glovebox_kind in
       cwd) builtin cd -- "$__glovebox_payload" ;;
       env) __glovebox_set "$__glovebox_payload" ;;
-      execute) break ;;
+      execute) builtin break ;;
       load | option | input | eof) ;;
-      *) break ;;
+      *) builtin break ;;
     esac
   done
-  [[ $__glovebox_kind == execute ]] || { __glovebox_over=yes && return 1; }
+  [[ $__glovebox_kind == execute ]] || { __glovebox_over=yes && builtin return 1; }
   __glovebox_kind=
   ((__glovebox_number += 1))
   __glovebox_wrap
   __glovebox_mark=-1 __glovebox_ending= __glovebox_exit=0 __glovebox_line=0
-  builtin trap __glovebox_failed ERR
+  builtin trap '__glovebox_failed "$LINENO"' ERR
   __glovebox_print_mark
   PROMPT_COMMAND=$__glovebox_loop IGNOREEOF=1000000 __glovebox_state=running
 }
 
 # What bash calls the line on which code begins.
 __glovebox_start() {
-  __glovebox_first=${BASH_LINENO[0]}
+  __glovebox_first=$1
 }
 
 # What $? is for code that asks for it at once: that of the code before, as at a prompt.
 __glovebox_past() {
-  [[ -o errexit ]] || return "$__glovebox_status"
+  [[ -o errexit ]] || builtin return "$__glovebox_status"
 }
 
-# Where something failed; under `set -e` that is the end of the execution, and not of the shell.
+# Where something of the code's failed, and not the evaluation as a whole; under `set -e` that is the end of the execution, and not of the shell.
 __glovebox_failed() {
   builtin local status="$?"
-  [[ $BASHPID == "$__glovebox_pid" && $__glovebox_state == running && $BASH_COMMAND != __glovebox_past ]] || return "$status"
-  __glovebox_line=$((BASH_LINENO[0] - __glovebox_first + 1))
+  [[ $BASHPID == "$__glovebox_pid" && $__glovebox_state == running && $BASH_COMMAND != *__glovebox_* ]] || builtin return "$status"
+  __glovebox_line=$(($1 - __glovebox_first + 1))
   if [[ -o errexit ]]; then
-    __glovebox_ending=failed __glovebox_status=$status
+    __glovebox_ending=failed
+    ((status == 130)) && __glovebox_ending=interrupt
     __glovebox_throw "$status"
   fi
-  return "$status"
+  builtin return "$status"
 }
 
 # Back to the prompt, as an interrupt goes there.
@@ -194,16 +195,16 @@ exit() {
 # The shell ends in spite of everything, as after `builtin exit`: at least it is told how.
 __glovebox_last() {
   builtin local status="$?"
-  [[ $BASHPID == "$__glovebox_pid" && $__glovebox_state == running ]] || return 0
+  [[ $BASHPID == "$__glovebox_pid" && $__glovebox_state == running ]] || builtin return 0
   __glovebox_exit=$status __glovebox_ending=exit __glovebox_state=ended
   __glovebox_report
 }
 
 builtin trap __glovebox_last EXIT
 # On one line, which is therefore the first of the code too. After its end, where a `break` of the code's leads, comes the prompt, and so it again.
-__glovebox_loop='__glovebox_settle "$?" || :; while __glovebox_next; do '
-__glovebox_loop+='builtin eval "$__glovebox_code" 0</dev/null 1>&201 2>&202 200<&- 201>&- 202>&- 204>&-; __glovebox_settle "$?" || :; done; '
-__glovebox_loop+='[[ $__glovebox_over == yes ]] && builtin exit 0; __glovebox_settle 0 || :'
+__glovebox_loop='__glovebox_settle "$?" || builtin :; while __glovebox_next; do '
+__glovebox_loop+='builtin eval "$__glovebox_code" 0</dev/null 1>&201 2>&202 200<&- 201>&- 202>&- 204>&-; __glovebox_settle "$?" || builtin :; done; '
+__glovebox_loop+='[[ $__glovebox_over == yes ]] && builtin exit 0; __glovebox_settle 0 || builtin :'
 builtin readonly -f __glovebox_{read,frame,send,print_mark,set,text,error,report,settle,wrap,next,start,past,failed,throw,last}
 builtin readonly __glovebox_loop __glovebox_pid
 __glovebox_send ready - "{\"language\":\"bash\",\"version\":\"${BASH_VERSION%%(*}\"}"
