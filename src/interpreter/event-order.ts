@@ -109,6 +109,8 @@ export class EventOrder {
     const current = this.#current
     if (!current || mark <= current.named) throw new KernelFault(`it sent a frame with mark ${mark} out of turn`)
     current.named = mark
+    // Frames come in order: none follows an earlier mark any more.
+    for (const framed of current.framed) if (framed < mark) current.framed.delete(framed)
     return new Promise((resolve) => {
       this.#pending = { mark, pass, resolve }
       if (this.#areStreamsOver) this.#forceGates(current, mark)
