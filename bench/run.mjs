@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
 import { createUninspectedPlatform } from '../dist/compose.js'
 import { createPlatform, Sandbox } from '../dist/index.js'
+import { measureCode } from './code.mjs'
 import { environment, writeReport } from './report.mjs'
 import { sampleInterleaved, sampleSeries, withRatios } from './sampling.mjs'
 import { measureTransfers } from './transfers.mjs'
@@ -102,7 +103,13 @@ async function price(platform) {
 const platform = createPlatform()
 const report = {
   environment: environment(),
-  tables: [await cold(platform), await warm(platform), await price(platform), await measureTransfers(platform, Math.ceil(rounds / 15))],
+  tables: [
+    await cold(platform),
+    await warm(platform),
+    await measureCode(platform, { plain, rounds }),
+    await price(platform),
+    await measureTransfers(platform, Math.ceil(rounds / 15)),
+  ],
 }
 await platform[Symbol.asyncDispose]()
 process.stdout.write(writeReport(report))
