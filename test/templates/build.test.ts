@@ -47,13 +47,13 @@ describe('a build', { timeout }, () => {
 
   test('is a root that a sandbox has, with nothing of the machine in it, and a receipt that names it', async () => {
     const { id } = builder.inspect('busybox')
-    const sandbox = await Sandbox.create({ template: 'busybox' }, { platform })
+    const sandbox = await Sandbox.create({ template: 'busybox', platform })
     const found = await sandbox.run('busybox ls /usr/bin /etc; busybox cat /etc/passwd; echo $OWN; busybox touch /usr/bin/x')
     expect(found.stdout.split('\n')).toEqual(expect.arrayContaining(['busybox', 'sh', 'passwd', 'yes', 'user:x:1000:1000:user:/home/user:/bin/sh']))
     expect([found.exitCode, found.stderr]).toEqual([1, expect.stringContaining('Read-only file system')])
     expect(existsSync('/usr/bin/python3') && (await sandbox.run(['/usr/bin/python3'])).outcome.kind).not.toBe('exited')
     const receipt = await sandbox.receipt()
-    expect([receipt.template, receipt.templateId, sandbox.info.templateId]).toEqual(['busybox', id, id])
+    expect([receipt.template, receipt.templateId, (await sandbox.info()).templateId]).toEqual(['busybox', id, id])
     await sandbox.close()
   })
 
@@ -94,7 +94,7 @@ describe('a build', { timeout }, () => {
     const { id } = builder.inspect('busybox')
     appendFileSync(join(place, 'objects', id.slice(7), 'root/usr/bin/busybox'), '!')
     expect(await builder.verify('busybox')).toEqual([{ path: 'usr/bin/busybox', what: 'has other content' }])
-    await expect(Sandbox.create({ template: 'busybox' }, { platform })).rejects.toMatchObject({ code: 'broken' })
+    await expect(Sandbox.create({ template: 'busybox', platform })).rejects.toMatchObject({ code: 'broken' })
     expect((await watched(busybox)).result).toMatchObject({ id, wasThere: false })
     expect(await builder.verify('busybox')).toEqual([])
   })
