@@ -79,7 +79,12 @@ def column_of(code, instruction):
         return None
     for index, position in enumerate(positions()):
         if index == instruction // 2:
-            return None if position[2] is None else position[2] + 1
+            line, _, offset, _ = position
+            if line is None or offset is None:
+                return None
+            # It counts bytes, and readers count characters.
+            before = stdlib("linecache").getline(code.co_filename, line).encode("utf-8", "replace")[:offset]
+            return len(before.decode("utf-8", "ignore")) + 1
     return None
 
 

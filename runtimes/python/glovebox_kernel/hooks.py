@@ -3,6 +3,8 @@
 import os
 import sys
 
+from glovebox_kernel import errors
+
 SHOWN_BY = {"plotly.basedatatypes": "BaseFigure", "PIL.Image": "Image"}
 
 
@@ -36,6 +38,7 @@ class Hooks:
         self.after = {
             "linecache": lambda module: kernel.sources.publish(),
             "getpass": self.after_getpass,
+            "threading": self.after_threading,
             "matplotlib": self.after_matplotlib,
             "matplotlib.axes._axes": self.after_axes,
             "matplotlib.pyplot": lambda module: kernel.figures().adopt(module),
@@ -90,6 +93,18 @@ class Hooks:
 
     def after_getpass(self, module):
         module.getpass = module.unix_getpass = self.kernel.asking.make_getpass()
+
+    def after_threading(self, module):
+        """Its own hook knows no lines of code that is in no file."""
+
+        def excepthook(told):
+            if told.exc_type is SystemExit:
+                return
+            name = told.thread.name if told.thread is not None else "?"
+            self.kernel.sources.publish()
+            sys.stderr.write("Exception in thread %s:\n%s" % (name, errors.formatted(told.exc_value, errors.is_users)))
+
+        module.excepthook = excepthook
 
     def after_matplotlib(self, module):
         if not os.environ.get("MPLBACKEND"):

@@ -75,7 +75,7 @@ class Kernel(Showing):
         self.hooks.install()
         if self.memory not in sys.meta_path:
             sys.meta_path.insert(0, self.memory)
-        self.namespace.setdefault("__builtins__", self.builtins_module)
+        self.namespace["__builtins__"] = self.builtins_module
         self.namespace.setdefault("__name__", "__main__")
         if self.number == 0:
             stdlib.hide_shadowed()

@@ -85,6 +85,7 @@ const unkind: readonly (readonly [string, string])[] = [
   ['deletes builtins and fails', 'import builtins\ndel builtins.open, builtins.len, builtins.isinstance, builtins.getattr\n1 / 0'],
   ['clears the modules', 'import sys; sys.modules.clear()'],
   ['clears the path and its finders', 'import sys; sys.meta_path.clear(); sys.path.clear(); sys.path_hooks.clear()'],
+  ['takes its builtins away', "globals()['__builtins__'] = {}"],
   ['empties its namespace', 'globals().clear()'],
   ['lowers the limit of recursion', 'import sys; sys.setrecursionlimit(60)'],
   ['removes its folder', 'import os, tempfile; folder = tempfile.mkdtemp(); os.chdir(folder); os.rmdir(folder)'],
