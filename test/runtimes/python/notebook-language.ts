@@ -155,6 +155,13 @@ export const languageEntries: readonly Entry[] = [
   },
   { name: 'threads', source: "import threading\nt = threading.Thread(target=lambda: print('threaded'))\nt.start(); t.join()", stdout: 'threaded\n' },
   {
+    name: 'an error in a thread',
+    source: 'def fail(): 1 / 0\nt = threading.Thread(target=fail, name="T")\nt.start(); t.join()',
+    stderr:
+      /^Exception in thread T:\nTraceback \(most recent call last\):\n {2}File "<code N>", line 1, in fail\n {4}def fail\(\): 1 \/ 0\n( +~~\^~~\n)?ZeroDivisionError: division by zero\n$/,
+  },
+  { name: 'columns are counted in characters', source: "print('é'); 'ü' + 1", stdout: 'é\n', error: { name: 'TypeError', line: 1, column: 13 } },
+  {
     name: 'processes by fork',
     source: "import multiprocessing\ndef square(n): return n * n\nwith multiprocessing.get_context('fork').Pool(2) as pool: print(pool.map(square, range(4)))",
     stdout: '[0, 1, 4, 9]\n',
