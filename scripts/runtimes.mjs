@@ -14,7 +14,9 @@ const root = fileURLToPath(new URL('..', import.meta.url))
  */
 
 /** The developer's packages, or those that the set-up installed for building. */
-export const buildPackages = createRequire(join(existsSync(join(root, 'node_modules/esbuild/package.json')) ? root : join(root, 'build/toolchain'), 'package.json'))
+export const buildPackages = createRequire(
+  join(existsSync(join(root, 'node_modules/esbuild/package.json')) ? root : join(root, 'build/toolchain'), 'package.json'),
+)
 
 /** @returns {import('esbuild')} */
 function loadEsbuild() {
@@ -62,8 +64,16 @@ async function payloadOf(folder, { load, bootstrap }) {
   }
   const modules = filesBelow(folder, extname(bootstrap)).filter((path) => path !== bootstrap)
   /** @param {string} path */
-  const nameOf = (path) => path.slice(0, -extname(path).length).split(sep).filter((part) => part !== '__init__').join('.')
-  return { name: 'load.json', text: JSON.stringify({ modules: Object.fromEntries(modules.map((path) => [nameOf(path), readFileSync(join(folder, path), 'utf8')])), main: load.main }) }
+  const nameOf = (path) =>
+    path
+      .slice(0, -extname(path).length)
+      .split(sep)
+      .filter((part) => part !== '__init__')
+      .join('.')
+  return {
+    name: 'load.json',
+    text: JSON.stringify({ modules: Object.fromEntries(modules.map((path) => [nameOf(path), readFileSync(join(folder, path), 'utf8')])), main: load.main }),
+  }
 }
 
 /** @param {string} folder @param {Plan} plan @returns {Promise<string>} */
@@ -112,5 +122,8 @@ export async function makeRuntimes({ from = join(root, 'runtimes'), only } = {})
     kernels: Object.fromEntries(made.map(({ name, kernel }) => [name, kernel])),
     languages: Object.fromEntries(made.flatMap(({ languages }) => languages)),
   }
-  return new Map([['index.json', `${JSON.stringify(index, null, 2)}\n`], ...made.flatMap(({ files }) => files.map(({ path, text }) => /** @type {[string, string]} */ ([path, text])))])
+  return new Map([
+    ['index.json', `${JSON.stringify(index, null, 2)}\n`],
+    ...made.flatMap(({ files }) => files.map(({ path, text }) => /** @type {[string, string]} */ ([path, text]))),
+  ])
 }

@@ -6,7 +6,8 @@ const mostCharacters = 65_536
 const frameLine = /^ {4}at /
 const place = /(code-(\d+)\.[jt]s):(\d+):(\d+)/g
 /** Frames of Node, of the kernel, of the inspector that evaluates, and of packages. */
-const foreign = /\(?(?:node:|glovebox:|inspector:\/\/|native\b)|\/node_modules\/|^ {4}at (?:async )?Session\.post|^ {4}at new Promise \(<anonymous>\)|<anonymous>\)?$/
+const foreign =
+  /\(?(?:node:|glovebox:|inspector:\/\/|native\b)|\/node_modules\/|^ {4}at (?:async )?Session\.post|^ {4}at new Promise \(<anonymous>\)|<anonymous>\)?$/
 
 /** Of the kernel itself, which are in nobody's traceback. */
 const ours = /^ *at .*(?:\(glovebox:|Session\.post \(node:inspector|FSReqCallback\.wrapper \[as oncomplete\]|^ *at glovebox:)|^ *at glovebox:/
@@ -28,10 +29,11 @@ export class Sources {
 
   /** @param {string} text in which places are those of scripts @returns {string} in which they are those of the user's source */
   mapped(text) {
-    return text.replace(place, (whole, name, number, line, column) => {
-      const found = this.#sources.get(Number(number))
-      if (found === undefined) return whole
-      const original = found.placeOf(Number(line), Number(column))
+    return text.replace(place, (...found) => {
+      const [whole, name, number, line, column] = found
+      const unit = this.#sources.get(Number(number))
+      if (unit === undefined) return whole
+      const original = unit.placeOf(Number(line), Number(column))
       return `${name}:${original.line}:${original.column}`
     })
   }
@@ -47,7 +49,10 @@ export function describeError(system, thrown, { sources, number }) {
     .split('\n')
     .filter((line) => !ours.test(line))
     .join('\n')
-  const frames = sources.mapped(stack).split('\n').filter((line) => frameLine.test(line))
+  const frames = sources
+    .mapped(stack)
+    .split('\n')
+    .filter((line) => frameLine.test(line))
   const own = frames.filter((frame) => !foreign.test(frame))
   // The place of an earlier execution's code is no line of this one.
   const [, , , line, column] = own.flatMap((frame) => [...frame.matchAll(place)]).find((found) => Number(found[2]) === number) ?? []

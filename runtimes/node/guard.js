@@ -74,7 +74,7 @@ export function withEnvironment(env, entries) {
   for (const [name, value] of entries) env[name] = value
   return () => {
     for (const [name, value] of before) {
-      if (value === undefined) delete env[name]
+      if (value === undefined) Reflect.deleteProperty(env, name)
       else env[name] = value
     }
   }

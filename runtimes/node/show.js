@@ -112,7 +112,7 @@ export function encodeBundle(system, bundle, { text, isCut, mostBytes }) {
 function addForm({ system, type, form, left, add, cut }) {
   const room = left - sizeOf(system, JSON.stringify(type)) - 2
   if (isBinary(type)) {
-    const base64 = ArrayBuffer.isView(form) ? (byteLength(form) * 4) / 3 + 6 > room ? undefined : system.base64(form) : String(form)
+    const base64 = ArrayBuffer.isView(form) ? ((byteLength(form) * 4) / 3 + 6 > room ? undefined : system.base64(form)) : String(form)
     if (base64 !== undefined && base64.length + 2 <= room) add(type, JSON.stringify(base64.replace(/[^A-Za-z0-9+/=]/g, '')))
     else cut.push(type)
   } else if (isJson(type)) {

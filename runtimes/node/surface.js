@@ -1,7 +1,15 @@
 // What code finds in its global object that plain Node does not have, and what it finds changed: `display`, `input`, `require`, `process.exit`.
 import { describeError } from './errors.js'
 
-const shorthands = { html: 'text/html', markdown: 'text/markdown', svg: 'image/svg+xml', png: 'image/png', jpeg: 'image/jpeg', latex: 'text/latex', json: 'application/json' }
+const shorthands = {
+  html: 'text/html',
+  markdown: 'text/markdown',
+  svg: 'image/svg+xml',
+  png: 'image/png',
+  jpeg: 'image/jpeg',
+  latex: 'text/latex',
+  json: 'application/json',
+}
 
 export class Surface {
   #parts

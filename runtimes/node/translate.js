@@ -28,7 +28,10 @@ export function translate(source, { isGenerated = false } = {}) {
   for (const statement of program.body) translateStatement(statement, { edits, names, text, imports })
   if (/\bimport\b/.test(text)) for (const node of nodesIn(program)) translateImport(node, edits)
   if (text.startsWith('#!')) edits.blank(0, text.search(/[\n\r\u2028\u2029]|$/))
-  showLast(program.body.findLast((statement) => !isEmpty(statement, isGenerated)), edits)
+  showLast(
+    program.body.findLast((statement) => !isEmpty(statement, isGenerated)),
+    edits,
+  )
   const { code, placeOf } = edits.apply()
   const head = imports.join('')
   return {

@@ -61,7 +61,13 @@ function placesIn(mappings) {
   })
   return (atLine, atColumn) => {
     const segments = lines[atLine - 1] ?? []
-    const before = segments.findLast(({ generated }) => generated < atColumn) ?? segments[0] ?? lines.slice(0, atLine).findLast(({ length }) => length > 0)?.at(-1)
+    const before =
+      segments.findLast(({ generated }) => generated < atColumn) ??
+      segments[0] ??
+      lines
+        .slice(0, atLine)
+        .findLast(({ length }) => length > 0)
+        ?.at(-1)
     return before === undefined ? { line: atLine, column: atColumn } : { line: before.line, column: before.column }
   }
 }

@@ -85,7 +85,7 @@ export class Kernel {
     this.#files = files
     this.#index = JSON.parse(files.get('index.json') ?? '') as Index
     this.#streams = new MarkedStreams(child.stdout as Readable, child.stderr as Readable, () => this.#wake())
-    this.ended = once(child, 'close').then(([code, signal]: [number | null, string | null]) => code ?? signal ?? 'unknown')
+    this.ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string)
     void this.ended.then(() => {
       this.#hasEnded = true
       this.#wake()
@@ -96,7 +96,12 @@ export class Kernel {
 
   static async start(name: 'node' | 'python' | 'shell', { cwd, env }: StartOptions = {}): Promise<Kernel> {
     const files = await runtimesOf(name)
-    const { interpreters, argv, env: own, load } = (JSON.parse(files.get('index.json') ?? '') as Index).kernels[name] ?? { interpreters: [], argv: [], env: {}, load: '' }
+    const {
+      interpreters,
+      argv,
+      env: own,
+      load,
+    } = (JSON.parse(files.get('index.json') ?? '') as Index).kernels[name] ?? { interpreters: [], argv: [], env: {}, load: '' }
     const program = name === 'node' ? process.execPath : (interpreters[0] ?? '')
     const child = spawn(program, argv, {
       stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],

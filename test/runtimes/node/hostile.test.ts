@@ -25,7 +25,10 @@ test.each([
   ['replaces what prints', 'process.stdout.write = () => { throw 1 }; console.log = null; globalThis.console = 5; process.stderr.write = undefined'],
   ['replaces streams', 'Object.defineProperty(process, "stdout", { value: 5, configurable: true })'],
   ['breaks prototypes', 'const { push } = Array.prototype; for (const name of ["map", "filter", "join", "slice"]) Array.prototype[name] = () => { throw 1 }'],
-  ['breaks more of them', 'Object.prototype.toString = null; Function.prototype.call = null; Map.prototype.get = null; RegExp.prototype.exec = null; String.prototype.replace = null'],
+  [
+    'breaks more of them',
+    'Object.prototype.toString = null; Function.prototype.call = null; Map.prototype.get = null; RegExp.prototype.exec = null; String.prototype.replace = null',
+  ],
   ['replaces intrinsics', 'globalThis.JSON = null; globalThis.Reflect = null; globalThis.Uint8Array = null; globalThis.Buffer = 5; globalThis.Symbol = null'],
   ['replaces promises', 'Promise.prototype.then = () => { throw 1 }; globalThis.Promise = null'],
   ['deletes globals', 'for (const name of Object.getOwnPropertyNames(globalThis)) if (name !== "kept") try { delete globalThis[name] } catch {}'],
@@ -94,7 +97,9 @@ test('timers go on between executions, and workers and children print in order',
   const child = await own.execute('console.log(1); require("child_process").execSync("echo 2; echo e >&2", { stdio: "inherit" }); console.log(3)')
   expect([child.stdout, child.stderr]).toEqual(['1\n2\n3\n', 'e\n'])
   const worker = 'new (require("worker_threads").Worker)("console.log(\'in it\')", { eval: true })'
-  expect((await own.execute(`await new Promise((resolve) => ${worker}.on("exit", resolve)); await new Promise((resolve) => setTimeout(resolve, 50))`)).stdout).toBe('in it\n')
+  expect(
+    (await own.execute(`await new Promise((resolve) => ${worker}.on("exit", resolve)); await new Promise((resolve) => setTimeout(resolve, 50))`)).stdout,
+  ).toBe('in it\n')
   const mixed = await own.execute('for (let n = 0; n < 50; n++) (n % 2 ? console.error : console.log)(n)')
   expect(mixed.order).toEqual(Array.from({ length: 50 }, (_, n) => `${n % 2 ? 'stderr' : 'stdout'} ${n}\n`))
 })
@@ -117,9 +122,42 @@ test('large, broken and random source is answered', async () => {
   expect(await own.text(`"${'x'.repeat(10 * 2 ** 20)}".length`)).toBe('10485760')
   expect((await own.execute(Buffer.from([0x27, 0xff, 0xfe, 0x27]))).status).toBe('ok')
   expect((await own.execute('('.repeat(100_000))).status).toBe('error')
-  const words = ['let ', 'const ', 'await ', 'import ', 'class ', 'function ', '{', '}', '(', ')', '=>', '`', '"', '\n', 'a', '=', ';', '1', '/', '${', 'export ', '...', '[', ']', '#', '\u2028']
+  const words = [
+    'let ',
+    'const ',
+    'await ',
+    'import ',
+    'class ',
+    'function ',
+    '{',
+    '}',
+    '(',
+    ')',
+    '=>',
+    '`',
+    '"',
+    '\n',
+    'a',
+    '=',
+    ';',
+    '1',
+    '/',
+    '${',
+    'export ',
+    '...',
+    '[',
+    ']',
+    '#',
+    '\u2028',
+  ]
   const token = fc.constantFrom(...words)
-  const sources = fc.sample(fc.oneof(fc.string({ maxLength: 60 }), fc.array(token, { maxLength: 30 }).map((parts) => parts.join(''))), 100)
+  const sources = fc.sample(
+    fc.oneof(
+      fc.string({ maxLength: 60 }),
+      fc.array(token, { maxLength: 30 }).map((parts) => parts.join('')),
+    ),
+    100,
+  )
   for (const [index, source] of sources.entries()) {
     const language = index % 4 === 0 ? { language: 'typescript' } : {}
     expect(['ok', 'error', 'exit']).toContain((await own.execute(source, language)).status)

@@ -23,7 +23,7 @@ const steps: readonly Step[] = [
   { source: 'let a = 20\nconst b = 22\nvar c = 0' },
   { source: 'a + b + c', text: '42' },
   { source: 'const a = "again"; a', text: "'again'" },
-  { source: 'let b\nb', text: undefined },
+  { source: 'let b\nb' },
   { source: 'function twice(n) { return 2 * n }\nclass Point { constructor(x) { this.x = x } }' },
   { source: 'new Point(twice(4))', text: 'Point { x: 8 }' },
   { source: 'const twice = (n) => n + n + 1\nclass Point { y = 1 }\nnew Point().y + twice(1)', text: '4' },
@@ -43,13 +43,19 @@ const steps: readonly Step[] = [
   { source: 'const fs = require("fs"); fs.readFileSync("data.txt", "utf8")', text: "'from the folder'" },
   { source: 'require("./local.cjs").name', text: "'local'" },
   { source: 'require("packaged")', text: "'cjs of a package'" },
-  { source: 'import path, { join as put } from "node:path"\nimport * as os from "os"\nimport "fs"\n[put("a", "b"), path.sep, typeof os.tmpdir]', text: "[ 'a/b', '/', 'function' ]" },
+  {
+    source: 'import path, { join as put } from "node:path"\nimport * as os from "os"\nimport "fs"\n[put("a", "b"), path.sep, typeof os.tmpdir]',
+    text: "[ 'a/b', '/', 'function' ]",
+  },
   { source: 'import value, { named } from "./module.mjs"\n`${value} ${named}`', text: "'default named'" },
   { source: 'import packaged from "packaged"; packaged', text: "'esm of a package'" },
   { source: 'import { name } from "./local.cjs"; name', text: "'local'" },
   { source: '(await import("./module.mjs")).named + named', text: "'namednamed'" },
   { source: 'const settings = require("./settings.json"); settings.depth', text: '3' },
-  { source: 'import { missing } from "./module.mjs"', error: ['SyntaxError', "The requested module './module.mjs' does not provide an export named 'missing'", 1, 1] },
+  {
+    source: 'import { missing } from "./module.mjs"',
+    error: ['SyntaxError', "The requested module './module.mjs' does not provide an export named 'missing'", 1, 1],
+  },
   { source: 'const x = 1\n\n  x.y.z', error: ['TypeError', "Cannot read properties of undefined (reading 'z')", 3, 7] },
   { source: 'let ok = 1\nlet = = 2', error: ['SyntaxError', "Unexpected token '='", 2, 7] },
   { source: 'function deep() {\n  throw new RangeError("far")\n}\nif (true) {\n  deep()\n}', error: ['RangeError', 'far', 2, 9] },
@@ -60,13 +66,25 @@ const steps: readonly Step[] = [
   { source: 'try { process.exit(4) } catch { console.log("caught") } finally { console.log("finally") }', code: 4 },
   { source: 'await null; process.exit(5)', code: 5 },
   { source: '[a, typeof twice, typeof Point]', text: "[ 'again', 'function', 'function' ]" },
-  { language: 'typescript', source: 'interface Pair<T> { left: T; right: T }\nconst pair: Pair<number> = { left: 1, right: 2 }\npair.left + pair!.right', text: '3' },
+  {
+    language: 'typescript',
+    source: 'interface Pair<T> { left: T; right: T }\nconst pair: Pair<number> = { left: 1, right: 2 }\npair.left + pair!.right',
+    text: '3',
+  },
   { language: 'typescript', source: 'enum Color { Red, Green = 5 }\nColor[Color.Green]', text: "'Green'" },
   { language: 'typescript', source: 'class Account { constructor(private readonly owner: string, public sum = 3) {} }\nnew Account("me").sum', text: '3' },
   { language: 'typescript', source: 'namespace Space { export const size = 9 }\nSpace.size', text: '9' },
   { language: 'typescript', source: 'import type { Stats } from "fs"\nimport { sep as separator } from "path"\nseparator as string', text: "'/'" },
-  { language: 'typescript', source: 'type A = string\n\nconst fail = (a: A): never => { throw new Error(a) }\n  fail("typed" as A)', error: ['Error', 'typed', 3, 39] },
-  { language: 'typescript', source: 'enum Off { A }\n\n\nfunction g(n: number): void {\n  throw new Error("moved")\n}\ng(Off.A)', error: ['Error', 'moved', 5, 9] },
+  {
+    language: 'typescript',
+    source: 'type A = string\n\nconst fail = (a: A): never => { throw new Error(a) }\n  fail("typed" as A)',
+    error: ['Error', 'typed', 3, 39],
+  },
+  {
+    language: 'typescript',
+    source: 'enum Off { A }\n\n\nfunction g(n: number): void {\n  throw new Error("moved")\n}\ng(Off.A)',
+    error: ['Error', 'moved', 5, 9],
+  },
   { language: 'typescript', source: 'let n: = 5', error: ['SyntaxError', expect.stringContaining('Unexpected token') as unknown as string, 1, 8] },
   { language: 'typescript', source: '@sealed class Marked {}', error: ['SyntaxError', 'Invalid or unexpected token', 1, 1] },
   { source: 'pair.right', text: '2' },
@@ -99,7 +117,15 @@ afterAll(async () => {
 
 function seen({ status, code, error, stdout, stderr, results }: Executed) {
   const main = results.find(({ isMain }) => isMain)
-  return { status, code, error: error && [error.name, error.value, error.line, error.column], stdout, stderr, text: main?.data['text/plain'], json: main?.data['application/json'] }
+  return {
+    status,
+    code,
+    error: error && [error.name, error.value, error.line, error.column],
+    stdout,
+    stderr,
+    text: main?.data['text/plain'],
+    json: main?.data['application/json'],
+  }
 }
 
 test.each(steps.map((step, index) => [index + 1, step] as const))('execution %i comes to what it must', async (number, step) => {

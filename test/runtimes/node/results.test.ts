@@ -62,7 +62,7 @@ test('text is shortened at a character, and everything else left out', async () 
   const text = long.data['text/plain'] as string
   expect(Buffer.byteLength(JSON.stringify({ 'text/plain': text }))).toBeLessThanOrEqual(1000)
   expect(text.length).toBeGreaterThan(300)
-  expect(text.isWellFormed?.() ?? true).toBe(true)
+  expect(Buffer.from(text).toString()).toBe(text)
   const image = await only('const page = Buffer.alloc(5000); page.write("%PDF-1.7"); page', { 'result-bytes': '1000' })
   expect([Object.keys(image.data), image.cut]).toEqual([['text/plain'], ['application/pdf']])
   const json = await only('Array.from({ length: 1000 }, (_, index) => index)', { 'result-bytes': '1000' })
@@ -84,7 +84,7 @@ test.each([
   ['a getter that throws', '({ get a() { throw 1 } })', '{ a: [Getter] }'],
   ['a toJSON that throws', '({ toJSON() { throw 1 } })', '{ toJSON: [Function: toJSON] }'],
   ['an inspection that throws', '({ [Symbol.for("nodejs.util.inspect.custom")]() { throw new Error("no") } })', '[object that cannot be shown: Error: no]'],
-  ['a display that throws', '({ [Symbol.for("glovebox.display")]() { throw 1 } })', "{ [Symbol(glovebox.display)]: [Function: [glovebox.display]] }"],
+  ['a display that throws', '({ [Symbol.for("glovebox.display")]() { throw 1 } })', '{ [Symbol(glovebox.display)]: [Function: [glovebox.display]] }'],
   ['a proxy whose traps throw', 'new Proxy({ a: 1 }, { get() { throw 1 }, ownKeys() { throw 2 }, getPrototypeOf() { throw 3 } })', '{ a: 1 }'],
   ['a revoked proxy', 'const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); proxy', '<Revoked Proxy>'],
   ['a bigint inside', '({ big: 10n })', '{ big: 10n }'],

@@ -40,7 +40,7 @@ const steps: readonly Step[] = [
   { source: 'echo "${missing:?is needed}"\necho no', code: 1, stderr: /missing: is needed/ },
   { source: 'echo "never closed', code: 2, stderr: /unexpected EOF while looking for matching `"'/ },
   { source: 'if true; then\n  echo x', code: 2, stderr: /line 3: syntax error: unexpected end of file/ },
-  { source: 'cat <<END\nvalue $x\nEND\ncat <<\'END\'\nraw $x\nEND', stdout: 'value 5\nraw $x\n' },
+  { source: "cat <<END\nvalue $x\nEND\ncat <<'END'\nraw $x\nEND", stdout: 'value 5\nraw $x\n' },
   { source: 'read -r line; echo "$? [$line]"', stdout: '1 []\n' },
   { source: `exec >${folder}/out; echo written` },
   { source: `cat ${folder}/out`, stdout: 'written\n' },
