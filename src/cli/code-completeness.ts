@@ -23,17 +23,16 @@ export function isWhole({ text, isPasted }: Typed, language: Language): boolean 
 const pythonTokens = /"""(?:[^\\]|\\[\s\S])*?"""|'''(?:[^\\]|\\[\s\S])*?'''|"""|'''|"(?:[^"\\\n]|\\[\s\S])*"?|'(?:[^'\\\n]|\\[\s\S])*'?|#[^\n]*|[([{]|[)\]}]/g
 
 function isWholePython(text: string, how: 'pasted' | 'typed'): boolean {
-  let depth = 0
-  let isOpen = false
+  const seen = { depth: 0, isOpen: false }
   // What stands in texts and comments says nothing of where a statement ends.
   const bare = text.replace(pythonTokens, (token) => {
-    if (token === '"""' || token === "'''") isOpen = true
-    if ('([{'.includes(token)) depth += 1
-    if (')]}'.includes(token)) depth -= 1
+    if (token === '"""' || token === "'''") seen.isOpen = true
+    if ('([{'.includes(token)) seen.depth += 1
+    if (')]}'.includes(token)) seen.depth -= 1
     if (token.startsWith('#')) return ''
     return /^["']/.test(token) ? 's' : token
   })
-  if (isOpen || depth > 0 || /\\\s*$/.test(bare.replace(/\n+$/, ''))) return false
+  if (seen.isOpen || seen.depth > 0 || /\\\s*$/.test(bare.replace(/\n+$/, ''))) return false
   if (how === 'pasted') return true
   const lines = bare.split('\n')
   const last = lines.at(-1) ?? ''
@@ -95,12 +94,12 @@ const shellQuotes = /\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*"|`[^`]*`|(?<=^|\s)#[
 
 /** Undefined while one is open. */
 function withoutQuotes(text: string): string | undefined {
-  let isOpen = false
+  const seen = { isOpen: false }
   const plain = text.replace(shellQuotes, (token) => {
-    if (token.length === 1) isOpen = true
+    if (token.length === 1) seen.isOpen = true
     return token.startsWith('#') || token === '\\\n' ? '' : token === '\\' ? token : 'q'
   })
-  return isOpen ? undefined : plain
+  return seen.isOpen ? undefined : plain
 }
 
 /** How many constructs are open; words count only where a command can begin. */

@@ -24,7 +24,7 @@ export function openAnswers(): Answers | undefined {
 
 class PipedAnswers implements Answers {
   readonly #input: NonNullable<ReturnType<typeof openInput>>
-  #lines: AsyncIterator<string> | undefined
+  #lines: AsyncIterator<string, undefined> | undefined
 
   constructor(input: NonNullable<ReturnType<typeof openInput>>) {
     this.#input = input
@@ -33,8 +33,8 @@ class PipedAnswers implements Answers {
   async next({ prompt }: Question): Promise<string | null> {
     await writeOut(prompt)
     this.#lines ??= linesOf(this.#input.chunks)
-    const { value, done } = await this.#lines.next()
-    return done ? null : value
+    const next = await this.#lines.next()
+    return next.done ? null : next.value
   }
 
   close(): void {
@@ -58,7 +58,6 @@ class TerminalAnswers implements Answers {
   #open: Interface | undefined
 
   async next({ prompt, isSecret }: Question): Promise<string | null> {
-    process.stderr.write('')
     await writeOut(prompt)
     // What is typed secretly is shown nowhere.
     const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })

@@ -20,7 +20,7 @@ function shortened(name: string): string {
   const { stem, extension } = divided(name)
   const kept = Buffer.byteLength(extension) > 16 ? '' : extension
   let short = stem
-  while (Buffer.byteLength(short + kept) > mostBytes) short = [...short].slice(0, -1).join('')
+  while (Buffer.byteLength(short + kept) > mostBytes) short = Array.from(short).slice(0, -1).join('')
   return short + kept
 }
 

@@ -1,5 +1,5 @@
 /** --out DIR: the pictures and the files that code made, each under a name of its own. */
-import { closeSync, constants, existsSync, fchmodSync, mkdirSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
+import { closeSync, constants, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { draftIn } from '../compose.js'
 import type { Artifact, CodeResult } from '../contract/code.js'
@@ -53,10 +53,9 @@ export class OutFolder {
   async addArtifact({ path }: Pick<Artifact, 'path'>, files: FileCalls, signal: AbortSignal): Promise<string> {
     const { bytes } = await files.read(path, { signal })
     const draft = draftIn(this.#folder)
-    const descriptor = openSync(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600)
+    const descriptor = openSync(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o666)
     try {
       for await (const chunk of bytes) writeAll(descriptor, chunk)
-      fchmodSync(descriptor, 0o666 & ~process.umask())
       return this.#settle(safeName(path.replace(/^\/workspace\//, '')), draft)
     } finally {
       closeSync(descriptor)

@@ -91,7 +91,7 @@ export class CodeSession {
   }
 
   /** Takes over what the executions made, as it is now. */
-  async writeArtifacts(out: OutFolder, { quiet, onFile }: { readonly quiet: boolean; onFile?(path: string): void }): Promise<void> {
+  async writeArtifacts(out: OutFolder, { quiet, onFile }: { readonly quiet: boolean; readonly onFile?: (path: string) => void }): Promise<void> {
     const { platform, id, interrupts } = this.#options
     const files = platform.files.of(id)
     for (const artifact of this.#artifacts.values()) {

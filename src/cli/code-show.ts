@@ -76,7 +76,7 @@ function pictureOf({ data }: CodeResult): Buffer | undefined {
 }
 
 /** The one line about code that did not end by itself. */
-export function explainEnding({ status, outcome, wallMs, isStateKept }: CodeEnding, name: string): string | undefined {
+function explainEnding({ status, outcome, wallMs, isStateKept }: CodeEnding, name: string): string | undefined {
   const memory = isStateKept ? '' : '; its variables are gone'
   if (status === 'timed-out') return `${name} was stopped after ${durationInWords(wallMs)} (--timeout)${memory}`
   if (status === 'interrupted') return isStateKept ? undefined : `${name} was interrupted${memory}`

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import type { z } from 'zod'
 import { SandboxError } from '../contract/errors.js'
@@ -90,7 +91,7 @@ function textPiece(bytes: Buffer, { isLast }: { readonly isLast: boolean }): { r
 export function writeFile(connection: Connection, input: z.output<typeof writeFileInput>, { mcpReq: { signal } }: Context): Promise<CallToolResult> {
   const bytes = bytesOf(input)
   return withFiles(connection, async (files, { note }) => {
-    const entry = await files.write(placed(input.path, connection), pieces(bytes), { signal, ...(input.append ? { append: true } : { atomic: true }) })
+    const entry = await files.write(placed(input.path, connection), Readable.from([bytes]), { signal, ...(input.append ? { append: true } : { atomic: true }) })
     const mime = mimeOf(entry.path) ?? 'application/octet-stream'
     const words = `${note === undefined ? '' : `note: ${note}\n`}${entry.path} has ${entry.size} bytes now`
     return toolResult({
@@ -105,10 +106,6 @@ function bytesOf({ content, encoding }: z.output<typeof writeFileInput>): Buffer
   const compact = content.replaceAll(/\s/g, '')
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(compact) || compact.length % 4 !== 0) throw new SandboxError('invalid', 'content: is not base64')
   return Buffer.from(compact, 'base64')
-}
-
-async function* pieces(bytes: Buffer): AsyncGenerator<Uint8Array> {
-  if (bytes.length > 0) yield bytes
 }
 
 export function listFiles(connection: Connection, input: z.output<typeof listFilesInput>, { mcpReq: { signal } }: Context): Promise<CallToolResult> {

@@ -20,7 +20,7 @@ export interface McpOptions extends SandboxSource, LineStreams {
   /** Ends the connection. */
   readonly signal: AbortSignal
   /** For whoever runs us, never for the agent. */
-  log(line: string): void
+  readonly log: (line: string) => void
 }
 
 const instructions = `Runs code and commands in a sandbox that is isolated from the user's machine.

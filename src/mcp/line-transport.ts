@@ -38,7 +38,7 @@ export class LineTransport implements Transport {
     this.#streams = streams
   }
 
-  async start(): Promise<void> {
+  start(): Promise<void> {
     const { input, output } = this.#streams
     input.on('data', this.#take)
     input.on('end', this.#end)
@@ -46,6 +46,7 @@ export class LineTransport implements Transport {
     input.on('error', this.#end)
     output.on('error', this.#fail)
     if (input.readableEnded || input.destroyed) setImmediate(this.#end)
+    return Promise.resolve()
   }
 
   send(message: JSONRPCMessage): Promise<void> {
@@ -54,8 +55,8 @@ export class LineTransport implements Transport {
     return this.#write(message)
   }
 
-  async close(): Promise<void> {
-    if (this.#isClosed) return
+  close(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve()
     this.#isClosed = true
     const { input, output } = this.#streams
     input.off('data', this.#take)
@@ -65,6 +66,7 @@ export class LineTransport implements Transport {
     output.off('error', this.#fail)
     this.#pieces = []
     this.onclose?.()
+    return Promise.resolve()
   }
 
   readonly #fail = (): void => void this.close()
@@ -101,8 +103,8 @@ export class LineTransport implements Transport {
     let start = 0
     while (start < chunk.length) {
       const end = chunk.indexOf(newline, start)
-      if (end === -1) return this.#keep(chunk.subarray(start))
-      this.#keep(chunk.subarray(start, end))
+      this.#keep(chunk.subarray(start, end === -1 ? chunk.length : end))
+      if (end === -1) return
       this.#finishLine()
       start = end + 1
     }
@@ -128,13 +130,17 @@ export class LineTransport implements Transport {
 
   #deliver(line: Buffer): void {
     const parsed = parse(line)
-    if ('problem' in parsed) return this.#refuse(parsed.id, parsed.problem)
+    if ('problem' in parsed) {
+      this.#refuse(parsed.id, parsed.problem)
+      return
+    }
     const { message } = parsed
     if (isJSONRPCRequest(message)) {
       const { id } = message
-      if (this.#underWay.has(id)) return this.#refuse(id, { code: invalidRequest, message: 'a request with this id is under way' })
-      if (this.#underWay.size >= mostUnderWay) {
-        return this.#refuse(id, { code: tooMany, message: `${mostUnderWay} requests are under way; send this one again when one of them is answered` })
+      const problem = this.#problemWith(id)
+      if (problem) {
+        this.#refuse(id, problem)
+        return
       }
       this.#underWay.add(id)
     }
@@ -144,6 +150,12 @@ export class LineTransport implements Transport {
       const id = message.params?.requestId
       if (typeof id === 'string' || typeof id === 'number') this.#settle(id)
     }
+  }
+
+  #problemWith(id: Id): Problem | undefined {
+    if (this.#underWay.has(id)) return { code: invalidRequest, message: 'a request with this id is under way' }
+    if (this.#underWay.size < mostUnderWay) return undefined
+    return { code: tooMany, message: `${mostUnderWay} requests are under way; send this one again when one of them is answered` }
   }
 
   #refuse(id: Id | null, error: Problem): void {

@@ -20,7 +20,7 @@ export interface Seat {
 /** Codes that tell that the sandbox is gone, and not that the call was wrong. */
 const goneCodes = new Set(['expired', 'closed', 'broken'])
 
-export function isGone(error: unknown): error is SandboxError {
+function isGone(error: unknown): error is SandboxError {
   return error instanceof SandboxError && (goneCodes.has(error.code) || error.message.startsWith('there is no sandbox '))
 }
 
@@ -89,7 +89,7 @@ export class OwnSandbox {
 }
 
 /** The sandbox was gone before anything of the call was done in it. */
-export class NotBegun extends SandboxError {}
+class NotBegun extends SandboxError {}
 
 /** Tells what fails at its very beginning from what fails on the way. */
 export async function beginning<T>(start: Promise<T>): Promise<T> {

@@ -11,7 +11,7 @@ export const runCodeInput = z.strictObject({
   restart: z.boolean().default(false).describe('Begin with an empty memory. Files stay'),
 })
 
-export const failureOutput = z
+const failureOutput = z
   .object({ code: z.string(), message: z.string(), hint: z.string().optional(), next: z.string(), retryable: z.boolean() })
   .describe('Set when the tool itself failed rather than what it ran: what is wrong, and what to do next')
   .optional()

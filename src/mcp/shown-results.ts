@@ -33,7 +33,10 @@ export class ShownResults {
   #dropped = 0
 
   add({ isMain, data, cut }: CodeResult): void {
-    if (this.told.length >= mostResults) return this.#drop()
+    if (this.told.length >= mostResults) {
+      this.#drop()
+      return
+    }
     const plain = typeof data['text/plain'] === 'string' ? shorten(data['text/plain']) : undefined
     if (isMain) this.mainText = plain
     const isPicture = this.#addPicture(data)

@@ -12,7 +12,6 @@ const before = { ...process.env }
 beforeAll(() => {
   process.env['GLOVEBOX_HISTORY_DIR'] = join(folder, 'history')
   process.env['NO_COLOR'] = '1'
-  for (const name of ['TERM_PROGRAM', 'KITTY_WINDOW_ID', 'TMUX', 'STY']) delete process.env[name]
 })
 afterAll(() => {
   process.env = before

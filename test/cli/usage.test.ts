@@ -10,6 +10,8 @@ describe('help', () => {
   test.each([
     ['help', ['--help']],
     ['run-help', ['run', '--help']],
+    ['code-help', ['code', '--help']],
+    ['mcp-help', ['mcp', '--help']],
     ['sh-help', ['sh', '--help']],
     ['changes-help', ['changes', '--help']],
     ['apply-help', ['apply', '--help']],
@@ -26,7 +28,7 @@ describe('help', () => {
   })
 
   test('no line of it is wider than 80 columns', async () => {
-    for (const command of [[], ['run'], ['doctor'], ['demo'], ['policy'], ['policy', 'check'], ['policy', 'show']]) {
+    for (const command of [[], ['run'], ['code'], ['mcp'], ['doctor'], ['demo'], ['policy'], ['policy', 'check'], ['policy', 'show']]) {
       const { stdout } = await cli([...command, '--help'])
       expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
     }

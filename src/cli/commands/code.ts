@@ -127,7 +127,7 @@ async function runAll(setting: Setting, pieces: readonly (Source & { readonly co
 }
 
 /** As a shell would tell it of a program. */
-export function codeOf({ status, code: own, outcome }: CodeEnding): number {
+function codeOf({ status, code: own, outcome }: CodeEnding): number {
   switch (status) {
     case 'ok':
       return exitCodes.ok
