@@ -86,7 +86,7 @@ function readKept(kept: ReadonlyMap<string, Uint8Array>, id: string): ReadFile {
     const bytes = kept.get(path)
     if (bytes) return Promise.resolve(bytes)
     const why = `sandbox ${id} was closed with the execution, and of its artifacts no more than ${mostKeptBytes} bytes are kept`
-    return Promise.reject(new SandboxError('closed', why, { hint: 'await using sandbox = await Sandbox.create()' }))
+    return Promise.reject(new SandboxError('closed', why, { hint: 'const sandbox = await Sandbox.create()' }))
   }
 }
 

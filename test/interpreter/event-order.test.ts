@@ -102,7 +102,9 @@ test('marks are taken out wherever the pieces are cut', async () => {
     say('stdout', text.slice(0, at))
     say('stdout', text.slice(at))
     const told = await read(queue)
-    expect(told.filter((each) => each.startsWith('stdout')).join('')).toBe('stdout astdout b'.replace('stdout b', told.includes('stdout ab') ? 'b' : 'stdout b'))
+    expect(told.filter((each) => each.startsWith('stdout')).join('')).toBe(
+      'stdout astdout b'.replace('stdout b', told.includes('stdout ab') ? 'b' : 'stdout b'),
+    )
     expect(told.join('')).not.toContain('\x1e')
   }
 })

@@ -86,7 +86,15 @@ test.each([
 test('a form that is not what its type says is left out and told, and one with a name that is no type is left out', () => {
   let deep: unknown = 1
   for (let level = 0; level < 3000; level += 1) deep = [deep]
-  const forms = { 'text/plain': '1', 'text/html': 5, 'image/png': 'not base64!', 'image/jpeg': 'AAAA', 'application/json': deep, 'no type': 'x', __proto__x: 'x' }
+  const forms = {
+    'text/plain': '1',
+    'text/html': 5,
+    'image/png': 'not base64!',
+    'image/jpeg': 'AAAA',
+    'application/json': deep,
+    'no type': 'x',
+    __proto__x: 'x',
+  }
   const { result } = parseResult(json({ mark: 1, main: false, data: forms }))
   expect(result).toEqual({ isMain: false, data: { 'text/plain': '1', 'image/jpeg': 'AAAA' }, cut: ['text/html', 'image/png', 'application/json'] })
 })
