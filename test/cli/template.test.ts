@@ -84,9 +84,9 @@ describe('a template', { timeout }, () => {
     const listing = JSON.parse((await run('inspect', 'shell', '--verify', '--json')).stdout) as TemplateListing & { differences: unknown }
     expect([listing.id, listing.differences, listing.usedBy, listing.packages.length > 20]).toEqual([result.id, [], [], true])
 
-    expect(await cli(['run', '-q', '--template', 'shell', '--', 'bash', '-c', 'ls /usr/bin | grep -c bash; which python3'], { env })).toMatchObject({
+    expect(await cli(['run', '-q', '--template', 'shell', '--', 'bash', '-c', 'test -x /usr/bin/bash && echo yes; which python3'], { env })).toMatchObject({
       code: 1,
-      stdout: '2\n',
+      stdout: 'yes\n',
     })
 
     expect((await run('build', 'shell', '-q')).stdout).toMatch(/^template shell is up to date: sha256:/)
@@ -98,7 +98,7 @@ describe('a template', { timeout }, () => {
     const seen = await commandAtTerminal(
       ['template', 'build', 'shell'],
       [
-        ['expect', '100 %'],
+        ['expect', ' %'],
         ['expect', 'was built in'],
       ],
     ).finally(() => delete process.env.GLOVEBOX_TEMPLATE_DIR)
