@@ -19,7 +19,7 @@ test('the README shows the code of the example', () => {
   expect(blocks[0]?.text).toBe(readFileSync(join(example, 'chart.py'), 'utf8'))
 })
 
-const probe = await cli(['code', '-q', '-m', '1g', '-c', 'import pandas, matplotlib'])
+const probe = await cli(['code', '-q', '-c', 'import pandas, matplotlib'])
 
 testUnless(probe.code === 0 ? false : `pandas and matplotlib are not both here: ${probe.stderr.trim().split('\n').at(-1) ?? ''}`, { timeout: 180_000 })(
   'its command makes a chart of the CSV, as the README says',
