@@ -128,6 +128,8 @@ __glovebox_wrap() {
 __glovebox_next() {
   # A `continue` of the code's leads here.
   __glovebox_settle 0
+  # As before a prompt: jobs that have ended make room for others, so that %1 is what one expects.
+  builtin jobs >/dev/null
   while __glovebox_frame; do
     case $__glovebox_kind in
       cwd) builtin cd -- "$__glovebox_payload" ;;

@@ -49,7 +49,7 @@ const steps: readonly Step[] = [
   { source: 'shopt -s extglob nullglob; set -o pipefail' },
   { source: 'false | true; echo $?; echo /none*; shopt -u nullglob', stdout: '1\n\n' },
   { source: 'sleep 1000 & echo started', stdout: 'started\n' },
-  { source: 'kill $!; wait $!; echo "ended $?"', stdout: 'ended 143\n' },
+  { source: 'kill %1; wait %1; echo "ended $?"', stdout: 'ended 143\n' },
   { source: 'trap "echo usr" USR1; kill -USR1 $$; echo after', stdout: 'usr\nafter\n' },
   { source: 'set -- one two; echo $#', stdout: '2\n' },
   { source: 'echo "$2"', stdout: 'two\n' },
