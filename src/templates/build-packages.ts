@@ -91,8 +91,7 @@ export function parseUris(printed: string): Chosen[] {
 async function prepare({ recipe, folder }: PackageOrder): Promise<string> {
   for (const inner of ['state/lists/partial', 'cache/archives/partial', 'sources', 'none/partial'])
     mkdirSync(join(folder, inner), { recursive: true, mode: 0o755 })
-  const { text: sources } = await sourcesHere()
-  writeFileSync(join(folder, 'sources', 'glovebox.sources'), sources)
+  writeFileSync(join(folder, 'sources', 'glovebox.sources'), await sourcesHere())
   writeFileSync(join(folder, 'status'), statusText(recipe.without))
   const config = join(folder, 'apt.conf')
   writeFileSync(config, configText(folder, await networkSettings()))
@@ -154,13 +153,8 @@ function isFresh(stamp: string, sources: string): boolean {
   return status !== undefined && Math.abs(Date.now() - status.mtimeMs) < freshMs && readFileSync(stamp, 'utf8') === sources
 }
 
-export interface SourcesHere {
-  readonly text: string
-  readonly isUsual: boolean
-}
-
 /** The machine's own where it is Debian or Ubuntu; of them only what is the distribution's. */
-async function sourcesHere(): Promise<SourcesHere> {
+async function sourcesHere(): Promise<string> {
   const system = osRelease()
   const keyring = keyrings[system.ID ?? '']
   const own = (await hostSources()).filter(({ suite, component }) => isOfSystem(suite, system.VERSION_CODENAME) && components.includes(component))
@@ -171,7 +165,7 @@ async function sourcesHere(): Promise<SourcesHere> {
       hint: installCommand(isUsual ? 'debian-archive-keyring' : `${system.ID}-keyring`),
     })
   const sources = isUsual ? usualSources : own
-  return { isUsual, text: sources.map((source) => sourceText(source, signedBy)).join('\n') }
+  return sources.map((source) => sourceText(source, signedBy)).join('\n')
 }
 
 function sourceText({ uri, suite, component }: PackageSource, signedBy: string): string {

@@ -56,7 +56,7 @@ export function hasDefaults(text: string, defaults: TreeDefaults): boolean {
 }
 
 /** Throws for what is no manifest. */
-export function parseManifest(text: string): TreeLine[] {
+function parseManifest(text: string): TreeLine[] {
   return text
     .trimEnd()
     .split('\n')

@@ -44,7 +44,7 @@ export const baseLinks = [
   { path: 'usr/bin/pager', target: 'less' },
 ] as const
 
-export const basePath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+const basePath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 export const baseEnv = { PATH: basePath, LANG: 'C.UTF-8' } as const
 
 export const baseChecks: readonly (readonly [string, ...string[]])[] = [
