@@ -101,7 +101,7 @@ export function mimeByName(path: string): string | undefined {
 
 export function mimeByContent(first: Uint8Array): string {
   const begin = Buffer.from(first.subarray(0, signatureBytes)).toString('latin1')
-  const found = bySignature.find(([signature]) => [...signature].every((character, at) => character === '.' || begin[at] === character))
+  const found = bySignature.find(([signature]) => Array.from(signature).every((character, at) => character === '.' || begin[at] === character))
   return found?.[1] ?? (isText(first) ? 'text/plain' : 'application/octet-stream')
 }
 

@@ -10,7 +10,7 @@ export interface RuntimeSource {
       Partial<Record<Language, { readonly kernel: string; readonly options: readonly string[]; readonly load?: string | undefined }>>
     >
   }
-  read(file: string): Promise<Uint8Array>
+  readonly read: (file: string) => Promise<Uint8Array>
 }
 
 /** The kernels that an engine has, each file read once, when it is first wanted. */

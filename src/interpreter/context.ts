@@ -18,9 +18,9 @@ export interface ContextOrder {
   readonly runtime: Runtime
   readonly timers: Timers
   /** Starts its interpreter. Throws SandboxError when that cannot be. */
-  start(): Promise<KernelProcess>
+  readonly start: () => Promise<KernelProcess>
   /** The sandbox is in use until what this returns is called. */
-  hold(): () => void
+  readonly hold: () => () => void
 }
 
 /** How long an interrupt may take until the interpreter is killed. */

@@ -15,8 +15,8 @@ interface Waiting {
 }
 
 interface Reader {
-  resolve(next: IteratorResult<CodeEvent, undefined>): void
-  reject(reason: unknown): void
+  readonly resolve: (next: IteratorResult<CodeEvent, undefined>) => void
+  readonly reject: (reason: unknown) => void
 }
 
 const done = { done: true, value: undefined } as const

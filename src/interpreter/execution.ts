@@ -49,7 +49,10 @@ export class Execution implements PlatformExecution {
   #isAsked = false
 
   /** `onStop` is called once, when it is to end before it would. */
-  constructor(request: ExecutionRequest, { context, onStop }: { readonly context: string; onStop(execution: Execution, reason: StopReason): void }) {
+  constructor(
+    request: ExecutionRequest,
+    { context, onStop }: { readonly context: string; readonly onStop: (execution: Execution, reason: StopReason) => void },
+  ) {
     this.request = request
     this.#context = context
     this.#onStop = (reason) => onStop(this, reason)

@@ -127,7 +127,7 @@ function isDeeperThan(value: unknown, most: number): boolean {
   for (let depth = 0; level.length > 0; depth += 1) {
     if (depth > most) return true
     level = level.flatMap((each) =>
-      (typeof each === 'object' && each !== null ? Object.values(each) : []).filter((inner) => typeof inner === 'object' && inner !== null),
+      (typeof each === 'object' && each !== null ? (Object.values(each) as unknown[]) : []).filter((inner) => typeof inner === 'object' && inner !== null),
     )
   }
   return false

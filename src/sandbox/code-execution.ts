@@ -98,8 +98,10 @@ export class Execution {
     results: ReturnType<Result['toJSON']>[]
     artifacts: Artifact[]
   } {
+    const { status, text, stdout, stderr, truncated, error, code, outcome, isStateKept, artifactsMissing, number, wallMs, context, language } = this
     const results = this.results.map((result) => result.toJSON())
     const artifacts = this.artifacts.map((artifact) => artifact.toJSON())
-    return { ...this, text: this.text, results, artifacts }
+    const told = { status, text, results, stdout, stderr, truncated, error, code, outcome, isStateKept, artifacts, artifactsMissing }
+    return { ...told, number, wallMs, context, language }
   }
 }

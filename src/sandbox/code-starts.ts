@@ -23,8 +23,8 @@ export interface CodePlace {
 }
 
 export interface OneShotMakers {
-  create(spec: CreateOptions): Promise<Sandbox>
-  place(sandbox: Sandbox): CodePlace
+  readonly create: (spec: CreateOptions) => Promise<Sandbox>
+  readonly place: (sandbox: Sandbox) => CodePlace
 }
 
 /** Of all artifacts of an execution whose sandbox is gone: so much of them is kept. */

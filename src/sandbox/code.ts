@@ -15,7 +15,7 @@ export type CodeRunEvent =
 
 export interface CodeOrder {
   readonly options: CodeOptions
-  start(): Promise<StartedCode>
+  readonly start: () => Promise<StartedCode>
 }
 
 export interface StartedCode {
