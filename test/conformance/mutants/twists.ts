@@ -141,6 +141,7 @@ function facetsOf({
   processes,
   snapshots,
   changes,
-}: Platform): Pick<Platform, 'life' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes'> {
-  return { life, ports, files, processes, snapshots, changes }
+  code,
+}: Platform): Pick<Platform, 'life' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes' | 'code'> {
+  return { life, ports, files, processes, snapshots, changes, code }
 }
