@@ -12,7 +12,7 @@ export const languageSchema = z.enum(languages)
 
 export const mostSourceBytes = 16 * 2 ** 20
 
-export const sourceSchema = z.string().refine((source) => Buffer.byteLength(source) <= mostSourceBytes, `must have at most ${mostSourceBytes} bytes`)
+const sourceSchema = z.string().refine((source) => Buffer.byteLength(source) <= mostSourceBytes, `must have at most ${mostSourceBytes} bytes`)
 
 export const contextIdSchema = z.string().regex(/^[a-z0-9]{20}$/, 'must be a context id: 20 lower-case letters and digits')
 

@@ -248,7 +248,7 @@ export class Context {
 }
 
 /** An interpreter that ended before it began. */
-export class KernelNotStarted extends SandboxError {
+class KernelNotStarted extends SandboxError {
   readonly outcome: Outcome
 
   constructor(outcome: Outcome) {

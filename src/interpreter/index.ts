@@ -1,5 +1,4 @@
-export { Context, KernelNotStarted } from './context.js'
+export { Context } from './context.js'
 export type { Timers } from './event-order.js'
-export type { ArtifactWatch, Execution, ExecutionRequest } from './execution.js'
-export type { KernelProcess } from './kernel.js'
-export { type Runtime, speaks, type SpokenLanguage } from './runtime.js'
+export type { ArtifactWatch } from './execution.js'
+export { type Runtime, speaks } from './runtime.js'

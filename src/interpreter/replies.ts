@@ -31,7 +31,7 @@ const mostTypes = 64
 const deepest = 500
 const mimePattern = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,62}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i
 const base64Pattern = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
-export const binaryTypes: readonly string[] = ['image/png', 'image/jpeg', 'application/pdf']
+const binaryTypes: readonly string[] = ['image/png', 'image/jpeg', 'application/pdf']
 
 export function parseReady(payload: Uint8Array): Ready {
   const { language, version } = objectIn(payload, 'ready')
