@@ -13,7 +13,11 @@ export interface ChartAxis {
 export type Chart =
   | { readonly type: 'line' | 'scatter'; readonly title: string | null; readonly x: ChartAxis; readonly y: ChartAxis; readonly series: readonly PointSeries[] }
   | { readonly type: 'bar'; readonly title: string | null; readonly x: ChartAxis; readonly y: ChartAxis; readonly series: readonly BarSeries[] }
-  | { readonly type: 'pie'; readonly title: string | null; readonly slices: readonly { readonly label: string; readonly value: number; readonly share: number }[] }
+  | {
+      readonly type: 'pie'
+      readonly title: string | null
+      readonly slices: readonly { readonly label: string; readonly value: number; readonly share: number }[]
+    }
   | { readonly type: 'box'; readonly title: string | null; readonly x: ChartAxis; readonly y: ChartAxis; readonly boxes: readonly ChartBox[] }
   | { readonly type: 'mixed'; readonly title: string | null; readonly x: ChartAxis; readonly y: ChartAxis; readonly parts: readonly Chart[] }
   | { readonly type: 'subplots'; readonly title: string | null; readonly charts: readonly Chart[] }

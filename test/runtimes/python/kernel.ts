@@ -47,7 +47,7 @@ export interface ExecuteOptions {
   readonly onOutput?: (printed: string) => void
 }
 
-export function loadPayload(): Buffer {
+function loadPayload(): Buffer {
   const names = readdirSync(join(folder, 'glovebox_kernel')).filter((name) => name.endsWith('.py'))
   const modules = Object.fromEntries(names.map((name) => [`glovebox_kernel.${name.slice(0, -3)}`, readFileSync(join(folder, 'glovebox_kernel', name), 'utf8')]))
   return Buffer.from(JSON.stringify({ modules, main: 'glovebox_kernel.main' }))

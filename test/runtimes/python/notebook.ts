@@ -45,7 +45,7 @@ export interface Entry {
 
 export const notebook: readonly Entry[] = [...languageEntries, ...resultEntries, ...chartEntries]
 
-export const neededModules = [...new Set(notebook.flatMap((entry) => entry.needs ?? []).map((name) => name.replace('!', '')))]
+const neededModules = [...new Set(notebook.flatMap((entry) => entry.needs ?? []).map((name) => name.replace('!', '')))]
 
 /** Shows as its value the names of those modules that are there. */
 export const presenceSource = `import importlib.util\n[name for name in ${JSON.stringify(neededModules)} if importlib.util.find_spec(name)]`
