@@ -45,14 +45,14 @@ function drawn(): Progress {
     const now = Date.now()
     if (isOver || (event.type === 'progress' && now - drawnAt < drawnEveryMs)) return
     drawnAt = now
-    const columns = process.stderr.columns ?? 80
-    process.stderr.write(`${clearLine}${lineOf(event).slice(0, columns - 1)}`)
+    process.stderr.write(`${clearLine}${lineOf(event).slice(0, Math.max(20, process.stderr.columns - 1))}`)
   }
   return {
     tell: (event) => {
-      if (event.type !== 'note') return draw(event)
-      process.stderr.write(clearLine)
-      say(event.text)
+      if (event.type === 'note') {
+        process.stderr.write(clearLine)
+        say(event.text)
+      } else draw(event)
     },
     [Symbol.dispose]: () => {
       if (!isOver) process.stderr.write(clearLine)

@@ -106,7 +106,12 @@ function boundToUs(command: string[]): [string, ...string[]] {
 
 function plainEnvironment(): Record<string, string> {
   const proxies = passedOn.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))
-  return { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8', DEBIAN_FRONTEND: 'noninteractive', ...Object.fromEntries(proxies) }
+  return {
+    PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
+    LC_ALL: 'C.UTF-8',
+    DEBIAN_FRONTEND: 'noninteractive',
+    ...(Object.fromEntries(proxies) as Record<string, string>),
+  }
 }
 
 function environment(config: string): Record<string, string> {
