@@ -82,7 +82,7 @@ describe('what is kept', () => {
   test('is found by name, with what its programs start with and the folders that a cell is shown', async () => {
     const info = await keep('small')
     const object = objectOf(info)
-    const { hold, ...root } = await resolve('small')
+    const { hold: _hold, ...root } = await resolve('small')
     expect(root).toEqual({
       name: 'small',
       id: info.id,
