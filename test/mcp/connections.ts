@@ -63,7 +63,7 @@ export async function modernAgent(flags: readonly string[], revision: 'modern' |
   const transport = new ModernTransport({ command: process.execPath, args: [cliPath, 'mcp', '--quiet', ...flags], env: environment(), stderr: 'ignore' })
   await client.connect(transport)
   const call: Agent['call'] = async (name, args, options) =>
-    (await client.callTool({ name, arguments: args }, { timeout: 120_000, ...(options as Record<string, never> | undefined) })) as unknown as Called
+    (await client.callTool({ name, arguments: args }, { timeout: 120_000, ...options })) as unknown as Called
   return agentOf(client as unknown as AnyClient, { version: client.getNegotiatedProtocolVersion(), pid: transport.pid, call })
 }
 
@@ -73,7 +73,7 @@ export async function firstAgent(flags: readonly string[]): Promise<Agent> {
   const transport = new FirstTransport({ command: process.execPath, args: [cliPath, 'mcp', '--quiet', ...flags], env: environment(), stderr: 'ignore' })
   await client.connect(transport)
   const call: Agent['call'] = async (name, args, options) =>
-    (await client.callTool({ name, arguments: args }, undefined, { timeout: 120_000, ...(options as Record<string, never> | undefined) })) as unknown as Called
+    (await client.callTool({ name, arguments: args }, undefined, { timeout: 120_000, ...options })) as unknown as Called
   return agentOf(client as unknown as AnyClient, { version: client.getServerVersion()?.name, pid: transport.pid, call })
 }
 
