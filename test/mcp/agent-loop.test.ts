@@ -1,12 +1,12 @@
 import { inflateSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { cli } from '../cli/cli.js'
+import { dataTemplateAtHand } from '../templates/data.js'
 import { type Agent, type Block, generations } from './connections.js'
 
 const patience = 240_000
 
-const probe = await cli(['code', '--quiet', '-c', 'import matplotlib, pandas'])
-const canChart = probe.code === 0
+const data = await dataTemplateAtHand()
+const canChart = data.why === undefined
 
 const csv = 'month,sales\nJan,120\nFeb,98\nMar,143\nApr,170\n'
 /** Asks for a column that is not there. */
@@ -22,7 +22,7 @@ const textOf = (blocks: readonly Block[]): string => blocks.flatMap((block) => b
 
 describe.each(generations)("an agent's loop with %s", (_name, connect) => {
   test('writes a CSV, fails, reads the error, mends the code, gets the chart, lists and reads the files', { timeout: patience }, async () => {
-    const agent = await connect([])
+    const agent = await connect(canChart ? ['--template', data.name] : [])
     try {
       await loop(agent)
     } finally {
