@@ -5,6 +5,7 @@ import type { Platform } from '../../src/contract/platform.js'
 import type { Executed } from '../runtimes/python/kernel.js'
 import { type Entry, lackOf, notebook, presenceSource, problemsOf } from '../runtimes/python/notebook.js'
 import { buildTimeoutMs, dataTemplate } from '../templates/data.js'
+import { executeInCell } from './code-in-cell.js'
 
 let platform: Platform
 let id: string
@@ -28,29 +29,8 @@ afterAll(() => platform[Symbol.asyncDispose]())
 
 /** As the harness over pipes tells it. */
 async function execute({ source, given = {} }: Pick<Entry, 'source' | 'given' | 'name'>, context?: string): Promise<Executed> {
-  const answers = [...(given.answers ?? [])]
-  const request = { code: source, input: given.answers !== undefined, ...(given.env && { env: given.env }), ...(context !== undefined && { context }) }
-  const execution = await platform.code.execute(id, request)
-  const texts = { stdout: '', stderr: '' }
-  const results: Executed['results'][number][] = []
-  const order: string[] = []
-  for await (const event of execution.events) {
-    if (event.type === 'ask') {
-      order.push(`${event.isSecret ? 'secret' : 'ask'} ${event.prompt}`)
-      await execution.answer(answers.shift() ?? null)
-    } else if (event.type === 'result') {
-      results.push(event.result)
-      order.push('result')
-    } else {
-      const text = Buffer.from(event.bytes).toString()
-      texts[event.type] += text
-      if (order.at(-1)?.startsWith(`${event.type} `)) order[order.length - 1] += text
-      else order.push(`${event.type} ${text}`)
-    }
-  }
-  const { status, number, code, error } = await execution.ended
-  const told = error && { ...error, full: error.fullTraceback }
-  return { status: status as Executed['status'], number, ...(code !== undefined && { code }), ...(told && { error: told }), ...texts, results, order }
+  const { answers, env } = given
+  return executeInCell(platform, id, { code: source, answers, ...(env && { env }), ...(context !== undefined && { context }) })
 }
 
 describe('the notebook of Python, in a cell with the template data', () => {

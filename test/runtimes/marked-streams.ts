@@ -38,6 +38,7 @@ export class MarkedStreams {
     for (; this.#mark <= mark; this.#mark++) {
       const places = this.#streams.map(({ bytes }) => this.#placeOf(bytes, this.#mark))
       if (places.some((place) => place < 0)) return false
+      for (const { bytes } of this.#streams) this.#checkKind(bytes, mark)
       this.#streams.forEach((stream, index) => this.#take(stream, index, places[index] ?? 0))
     }
     return true
@@ -50,6 +51,13 @@ export class MarkedStreams {
   end(): { stdout: string; stderr: string; order: readonly string[] } {
     this.#onOutput = undefined
     return { stdout: this.#printed[0], stderr: this.#printed[1], order: this.#order }
+  }
+
+  /** The engine waits for a frame behind every mark but those with `;`. */
+  #checkKind(bytes: Buffer, framed: number): void {
+    const isFramed = bytes.includes(`\x1e${this.#token}:${this.#mark}\x1e`)
+    if (isFramed !== (this.#mark === 0 || this.#mark === framed))
+      throw new Error(isFramed ? `mark ${this.#mark} promises a frame, and none follows` : `mark ${this.#mark} does not tell of its frame`)
   }
 
   #placeOf(bytes: Buffer, mark: number): number {
