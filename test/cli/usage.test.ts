@@ -46,7 +46,7 @@ describe('help', () => {
     expect(stdout).toContain(`its root: readonly or overlay (${unstated.root})`)
     expect(stdout).toContain(`who it runs as: user or root (${unstated.user})`)
     expect(stdout).toContain(`accept no weaker boundary (${unstated.minTier})`)
-    expect(stdout).toContain(`its files: host, python, node, shell (${unstated.template})`)
+    expect(stdout).toContain(`its files: host, python, node, shell, or one that was built (${unstated.template})`)
     expect([unstated.limits.inodes, unstated.limits.fileSizeBytes]).toEqual([defaultLimits.diskBytes / 4096, fileSizeFor(defaultLimits.diskBytes)])
     expect([defaultLimits.cpuTimeMs, defaultLimits.readBytesPerSecond, defaultLimits.writeBytesPerSecond]).toEqual([undefined, undefined, undefined])
     expect([unstated.commands, unstated.seccomp]).toEqual([undefined, undefined])
@@ -129,7 +129,7 @@ describe('a wrong command line', () => {
     [
       'a template that is none',
       ['run', '--template', 'nope', '--', 'true'],
-      /^glovebox: --template: there is no 'nope'; there are .*\nhint: glovebox run --help\n$/,
+      /^glovebox: --template: there is no 'nope'; there are host, shell, python, node.*\nhint: glovebox template ls\n$/,
     ],
     ['a relative folder', ['run', '-w', 'here', '--', 'true'], 'glovebox: --workdir: must be an absolute path\nhint: glovebox run --help\n'],
     ['a user that is none', ['run', '-u', 'bob', '--', 'true'], "glovebox: --user: must be one of user, root, got 'bob'\nhint: glovebox run --help\n"],
