@@ -43,6 +43,8 @@ export class CodeSession {
     const ending = await Promise.race([shown.then(() => execution.ended), gaveUp, untilAborted(signal)]).finally(() => shown.catch(() => undefined))
     for (const artifact of ending.artifacts) this.#artifacts.set(artifact.path, artifact)
     await showing.end(ending, name)
+    if (ending.resultsDropped !== undefined) say(`${ending.resultsDropped} more results were dropped; an execution has at most 10,000`)
+    if (ending.outputDropped !== undefined) say(`${ending.outputDropped} bytes that it printed before it was killed were dropped`)
     if (ending.artifactsMissing !== undefined) say(`files that it made are not all known: ${ending.artifactsMissing}`)
     return ending
   }

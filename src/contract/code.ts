@@ -143,6 +143,10 @@ export interface CodeEnding {
   readonly artifacts: readonly Artifact[]
   /** Why artifacts are not, or not all, told. */
   readonly artifactsMissing?: string
+  /** Results that were not passed on: there were more than 10,000, or it was killed while nobody read them. */
+  readonly resultsDropped?: number
+  /** Bytes of output that were not passed on: it was killed while nobody read them. */
+  readonly outputDropped?: number
 }
 
 /** One execution, from its place in the context's queue on. */

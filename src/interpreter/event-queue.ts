@@ -1,5 +1,5 @@
 /** The events of one execution between its kernel and its one consumer. Bounded: whoever fills it waits for room, which holds the code back. */
-import type { CodeEvent } from '../contract/code.js'
+import type { CodeEnding, CodeEvent } from '../contract/code.js'
 import { SandboxError } from '../contract/errors.js'
 
 /** What waits unread before the kernel does too; one event more than that may be held. */
@@ -30,6 +30,8 @@ export class EventQueue implements AsyncIterableIterator<CodeEvent, undefined> {
   #state: 'open' | 'ended' | 'left' = 'open'
   #failure: { readonly reason: unknown } | undefined
   #isOverflowing = false
+  #droppedResults = 0
+  #droppedBytes = 0
   #room: { readonly promise: Promise<void>; readonly give: () => void } | undefined
 
   /** `onLeft`: the consumer does not want the rest. */
@@ -54,10 +56,27 @@ export class EventQueue implements AsyncIterableIterator<CodeEvent, undefined> {
 
   /** Never waits; how much is in it is the caller's to look at, with `room`. Dropped when nobody wants it. */
   push(event: CodeEvent, bytes: number): void {
-    if (this.#state !== 'open' || (this.#isOverflowing && !this.hasRoom)) return
+    if (this.#state !== 'open') return
+    if (this.#isOverflowing && !this.hasRoom) {
+      this.drop(event)
+      return
+    }
     const reader = this.#readers.shift()
     if (reader) reader.resolve({ done: false, value: event })
     else this.#keep(event, bytes)
+  }
+
+  /** Counts what its consumer is not given, so that it can be told. */
+  drop(event: CodeEvent): void {
+    if (event.type === 'result') this.#droppedResults += 1
+    else if ('bytes' in event) this.#droppedBytes += event.bytes.length
+  }
+
+  get dropped(): Pick<CodeEnding, 'resultsDropped' | 'outputDropped'> {
+    return {
+      ...(this.#droppedResults > 0 && { resultsDropped: this.#droppedResults }),
+      ...(this.#droppedBytes > 0 && { outputDropped: this.#droppedBytes }),
+    }
   }
 
   /** From now on nobody waits for room: what finds none is dropped. */

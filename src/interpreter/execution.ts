@@ -23,7 +23,7 @@ export interface ExecutionRequest {
 export type StopReason = 'interrupted' | 'timed-out'
 
 /** All of an ending but what every ending of the same context has. */
-export type Conclusion = Omit<CodeEnding, 'context' | 'language' | 'artifacts' | 'artifactsMissing' | 'wallMs'> & {
+export type Conclusion = Omit<CodeEnding, 'context' | 'language' | 'artifacts' | 'artifactsMissing' | 'resultsDropped' | 'outputDropped' | 'wallMs'> & {
   readonly wallMs?: number
   readonly artifacts?: readonly Artifact[]
   readonly artifactsMissing?: string
@@ -101,7 +101,7 @@ export class Execution implements PlatformExecution {
 
   conclude({ wallMs = 0, artifacts = [], ...rest }: Conclusion): void {
     const { language } = this.request
-    this.#finish()?.resolve({ context: this.#context, language, wallMs: Math.round(wallMs * 1000) / 1000, artifacts, ...rest })
+    this.#finish()?.resolve({ context: this.#context, language, wallMs: Math.round(wallMs * 1000) / 1000, artifacts, ...this.events.dropped, ...rest })
   }
 
   /** The sandbox failed under it. */

@@ -177,7 +177,7 @@ export class Kernel {
         if (payload.length > mostResultBytes + mostAroundResultBytes) throw new KernelFault(`it sent a result of ${payload.length} bytes`)
         const { mark, result } = parseResult(payload)
         const held = current.bounds.hold(result, payload.length)
-        await this.#order.frame(mark, () => held && queue.push({ type: 'result', result: held }, payload.length))
+        await this.#order.frame(mark, () => (held ? queue.push({ type: 'result', result: held }, payload.length) : queue.drop({ type: 'result', result })))
         break
       }
       case 'ask':

@@ -100,7 +100,9 @@ function answer({ shown, ending, note }: Answered): CallToolResult {
     ...(stdout.cut > 0 && { stdout_cut: stdout.cut }),
     stderr: stderr.text,
     ...(stderr.cut > 0 && { stderr_cut: stderr.cut }),
+    ...(ending.outputDropped !== undefined && { output_dropped: ending.outputDropped }),
     results: results.told,
+    ...(ending.resultsDropped !== undefined && { results_dropped: ending.resultsDropped }),
     ...(error && { error: { name: error.name, value: error.value, traceback: error.traceback, ...placeOf(error) } }),
     ...(ending.code !== undefined && { exit_code: ending.code }),
     ...(outcome && { outcome: inWords(outcome) }),
@@ -134,6 +136,10 @@ function words({ shown: { stdout, stderr, results }, ending, note }: Answered): 
     verdict(ending),
     ...results.remarks.map((remark) => `note: ${remark}`),
     ending.artifacts.length === 0 ? '' : `files: ${ending.artifacts.map(({ path, size }) => `${path} (${size} bytes)`).join(', ')}`,
+    ending.resultsDropped === undefined
+      ? ''
+      : `note: ${ending.resultsDropped} more results were dropped; display fewer, or write them to a file below /workspace.`,
+    ending.outputDropped === undefined ? '' : `note: ${ending.outputDropped} bytes that it printed before it was killed were dropped.`,
     ending.artifactsMissing === undefined ? '' : `note: files are not, or not all, told: ${ending.artifactsMissing}`,
   ]
   const said = parts.filter((part) => part !== '').join('\n')

@@ -51,8 +51,10 @@ export class Execution {
   /** As UTF-8; what is not is replaced by U+FFFD. */
   readonly stdout: string
   readonly stderr: string
-  /** True when there was more output than `limits.output` keeps. */
+  /** True when there was more output than this: than `limits.output` keeps, or than was read when it was killed. */
   readonly truncated: boolean
+  /** Results that are not among `results`: there were more than 10,000, or nobody read them when it was killed. */
+  readonly resultsDropped: number
   readonly error: CodeError | undefined
   /** Of code that asked to end, and of a shell's last command. */
   readonly code: number | undefined
@@ -75,7 +77,8 @@ export class Execution {
     this.results = results
     this.stdout = stdout
     this.stderr = stderr
-    this.truncated = truncated
+    this.truncated = truncated || ending.outputDropped !== undefined
+    this.resultsDropped = ending.resultsDropped ?? 0
     this.error = ending.error
     this.code = ending.code
     this.outcome = ending.outcome
@@ -98,10 +101,11 @@ export class Execution {
     results: ReturnType<Result['toJSON']>[]
     artifacts: Artifact[]
   } {
-    const { status, text, stdout, stderr, truncated, error, code, outcome, isStateKept, artifactsMissing, number, wallMs, context, language } = this
+    const { status, text, stdout, stderr, truncated, resultsDropped, error, code, outcome, isStateKept, artifactsMissing, number, wallMs, context, language } =
+      this
     const results = this.results.map((result) => result.toJSON())
     const artifacts = this.artifacts.map((artifact) => artifact.toJSON())
-    const told = { status, text, results, stdout, stderr, truncated, error, code, outcome, isStateKept, artifacts, artifactsMissing }
+    const told = { status, text, results, resultsDropped, stdout, stderr, truncated, error, code, outcome, isStateKept, artifacts, artifactsMissing }
     return { ...told, number, wallMs, context, language }
   }
 }

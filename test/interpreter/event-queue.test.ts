@@ -54,6 +54,8 @@ test('after an overflow nobody waits, and what finds no room is dropped', async 
   queue.overflow()
   await room
   queue.push(piece(5), 5)
+  queue.push({ type: 'result', result: { isMain: false, data: {}, cut: [] } }, 2)
+  expect(queue.dropped).toEqual({ outputDropped: 5, resultsDropped: 1 })
   queue.end()
   let bytes = 0
   for await (const event of queue) if ('bytes' in event) bytes += event.bytes.length

@@ -48,6 +48,23 @@ describe('an execution', { timeout }, () => {
     expect(results[1]?.json).toEqual([2])
   })
 
+  test('with too many results tells how many were dropped', async () => {
+    const { status, results, resultsDropped, text } = await sandbox.code('for n in range(10_004): display(n)\n"last"')
+    expect([status, results.length, resultsDropped, text]).toEqual(['ok', 10_000, 5, undefined])
+    expect((await sandbox.code('1')).resultsDropped).toBe(0)
+  })
+
+  test('that is killed while nobody reads tells what was dropped', async () => {
+    const flood = 'import os, signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: os.write(1, b"x" * 65536)'
+    const execution = await platform.code.execute(sandbox.id, { code: flood, timeout: 300 })
+    const { status, outputDropped } = await execution.ended
+    let read = 0
+    for await (const event of execution.events) if ('bytes' in event) read += event.bytes.length
+    expect(status).toBe('timed-out')
+    expect(outputDropped).toBeGreaterThan(0)
+    expect(read).toBeGreaterThanOrEqual(2 ** 20)
+  })
+
   test('of code that fails is a value', async () => {
     const { status, error, text } = await sandbox.code('1/0')
     expect([status, error?.name, error?.line, text]).toEqual(['error', 'ZeroDivisionError', 1, undefined])
@@ -61,7 +78,7 @@ describe('an execution', { timeout }, () => {
 
   test('iterated, is its events and at last its end', async () => {
     const told: string[] = []
-    for await (const event of sandbox.code('print("a")\ndisplay(1)\nprint("b")\n2')) {
+    for await (const event of sandbox.code('print("a", end="")\ndisplay(1)\nprint("b", end="")\n2')) {
       if ('bytes' in event) told.push(Buffer.from(event.bytes).toString().trim())
       else told.push(event.type === 'result' ? `result ${event.result.text}` : event.type === 'end' ? `end ${event.execution.status}` : event.type)
     }
@@ -88,7 +105,7 @@ describe('an execution', { timeout }, () => {
   test('calls back as things come, and what a callback throws ends it', async () => {
     const told: string[] = []
     const note = (kind: string) => (text: string) => void told.push(`${kind} ${text.trim()}`)
-    const source = 'import sys\nprint("é")\nprint("e", file=sys.stderr)\n7'
+    const source = 'import sys\nprint("é", end="")\nprint("e", end="", file=sys.stderr)\n7'
     await sandbox.code(source, { onStdout: note('out'), onStderr: note('err'), onResult: ({ text }) => void told.push(`result ${text}`) })
     expect(told).toEqual(['out é', 'err e', 'result 7'])
     const broken = new Error('mine')
