@@ -12,14 +12,19 @@ bool hash_file(int folder, const char *name, struct stat *stat, uint8_t digest[F
   struct sha256 hash;
   int fd = openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
   if (fd < 0) return false;
-  ssize_t got = fstat(fd, stat) == 0 && S_ISREG(stat->st_mode) ? 1 : -1;
+  bool whole = fstat(fd, stat) == 0 && S_ISREG(stat->st_mode);
+  /* As many bytes as are told with it: one that grows all the time has an end, and one that shrinks has no hash. */
+  off_t left = whole ? stat->st_size : 0;
   sha256_begin(&hash);
-  while (got > 0) {
-    got = read(fd, buffer, sizeof buffer);
-    if (got > 0) sha256_add(&hash, buffer, (size_t)got);
-    else if (got < 0 && errno == EINTR) got = 1;
+  while (whole && left > 0) {
+    ssize_t got = read(fd, buffer, left < (off_t)sizeof buffer ? (size_t)left : sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    whole = got > 0;
+    if (!whole) break;
+    sha256_add(&hash, buffer, (size_t)got);
+    left -= got;
   }
   sha256_end(&hash, digest);
   close(fd);
-  return got == 0;
+  return whole;
 }

@@ -16,6 +16,8 @@ const mostArtifacts = 1000
 const mostHashedBytes = 2 * 2 ** 30
 /** For one look at the whole workspace. */
 const lookMs = 5000
+/** For all that are hashed: a file may be another one by then, however large. */
+const hashMs = 60_000
 /** For so long a workspace that is too large is not looked at again. */
 const restMs = 10_000
 const everyDepth = 2 ** 32 - 1
@@ -57,12 +59,14 @@ export class Workspace implements ArtifactWatch {
     const artifacts: Artifact[] = []
     const lacks = new Set<string>()
     let hashedBytes = 0
+    const late = AbortSignal.timeout(hashMs)
     for (const [name, entry] of touched) {
       if (artifacts.length >= mostArtifacts) lacks.add(`more than ${mostArtifacts} files were created or changed`)
+      else if (late.aborted) lacks.add(`they could not all be read within ${hashMs / 1000} s`)
       else if (hashedBytes + entry.size > mostHashedBytes) lacks.add(`the files have more than ${bytesInUnits(mostHashedBytes, Math.floor)} together`)
       else {
         hashedBytes += entry.size
-        const artifact = await this.#artifact(entry, before.has(name) ? 'changed' : 'created').catch(() => undefined)
+        const artifact = await this.#artifact(entry, { change: before.has(name) ? 'changed' : 'created', signal: late }).catch(() => undefined)
         if (artifact) artifacts.push(artifact)
         else lacks.add('a file could not be read, or its name is no text')
       }
@@ -71,11 +75,14 @@ export class Workspace implements ArtifactWatch {
   }
 
   /** Undefined for one whose name cannot be told, or that is gone. */
-  async #artifact(entry: WorkerEntry, change: Artifact['change']): Promise<Artifact | undefined> {
+  async #artifact(
+    entry: WorkerEntry,
+    { change, signal }: { readonly change: Artifact['change']; readonly signal: AbortSignal },
+  ): Promise<Artifact | undefined> {
     const bytes = below(new TextEncoder().encode(this.#order.folder()), entry.name)
     const { path, pathBytes } = placeOf(bytes)
     if (pathBytes) return undefined
-    const order = this.#operation(bytes)
+    const order = { ...this.#operation(bytes), signal }
     const now = await FileOperation.run(order, ({ client }) => client.stat(bytes, { hash: true }))
     if (!now.hash) return undefined
     const mime = mimeByName(path) ?? mimeByContent(await firstBytes(order, bytes))

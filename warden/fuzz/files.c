@@ -47,7 +47,7 @@ void files_request_seed(struct input *input, struct chance *chance)
   add(input, &type, 1);
   if (type == FILES_READ) add(input, "\0\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff", 16);
   else if (type == FILES_SYMLINK) add_path(input, chance);
-  else if (type != FILES_PROCESSES) add_u32(input, chance_below(chance, 16));
+  else if (type != FILES_PROCESSES) add_u32(input, chance_below(chance, type == FILES_STAT && chance_below(chance, 8) ? (STAT_FOLLOW | STAT_HASH) + 1 : 16));
   if (type == FILES_WRITE || type == FILES_LIST || type == FILES_SEARCH) add_u32(input, chance_below(chance, 2) ? 0644 : UINT32_MAX);
   if (type != FILES_PROCESSES) add_path(input, chance);
   if (type == FILES_MOVE || type == FILES_COPY || type == FILES_SEARCH) add_path(input, chance);
