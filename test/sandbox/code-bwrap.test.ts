@@ -85,11 +85,16 @@ test('a restart ends what runs and what waits, and the context begins anew', { t
 test('an interpreter is a program of the sandbox: in its processes and in its receipt', { timeout }, async ({ skip }) => {
   if (unavailable) skip(unavailable)
   await using sandbox = await Sandbox.create({ platform })
+  expect((await sandbox.receipt()).runs).toEqual([])
   await sandbox.code('1')
   const [context] = await sandbox.contexts.list()
   expect((await sandbox.processes()).map(({ pid }) => pid)).toContain(context?.pid)
   const { runs } = await sandbox.receipt()
-  expect(runs.length).toBeGreaterThanOrEqual(1)
+  const running = runs.filter(({ outcome }) => outcome === undefined)
+  expect(running).toEqual([expect.objectContaining({ user: 'user', posture: expect.stringMatching(/^(full|short)$/) as unknown })])
+  await sandbox.contexts.remove(context?.id ?? '')
+  const over = (await sandbox.receipt()).runs.find(({ number }) => number === running[0]?.number)
+  expect(over).toMatchObject({ commandHash: running[0]?.commandHash, outcome: { kind: 'killed', reason: 'its context was removed' } })
 })
 
 test('what is executed is activity, and an interpreter that waits is none', { timeout }, async ({ skip }) => {

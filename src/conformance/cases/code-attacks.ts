@@ -27,6 +27,22 @@ for fd in (1, 2):
 "honest"
 `
 
+/** One after the other, children print, display and come to the end of the code with a value of their own, or with an error. */
+const forking = `
+import os
+children = []
+for n in range(5):
+  pid = os.fork()
+  if pid == 0:
+    print("child", n)
+    display("child")
+    if n == 4: raise ValueError(n)
+    break
+  os.waitpid(pid, 0)
+  children.append(pid)
+"parent" if len(children) == 5 else "child"
+`
+
 export const codeAttackCases: readonly Case[] = [
   {
     id: 'code/crash-leaves-others',
@@ -62,13 +78,15 @@ export const codeAttackCases: readonly Case[] = [
         subject,
         async (sandbox) => {
           const code = codeOf(sandbox)
-          const { ending } = await see(code, { code: 'hoard = []\nwhile True: hoard.append(bytearray(16 * 2**20))' })
-          // The interpreter may notice before the kernel does; then it is an error like any other.
-          if (ending.status === 'error') ensureSame(ending.error?.name, 'MemoryError', 'the error')
-          else ensureSame([ending.status, ending.outcome], ['crashed', { kind: 'out-of-memory', limitBytes: 128 * MiB }], 'the end')
-          ensureSame((await see(code, { code: 'del hoard\n1' })).ending.status === 'ok' || ending.status === 'crashed', true, 'what follows')
+          const other = await code.create({ language: 'bash' })
+          await see(code, { code: 'kept=7', context: other.id })
+          // Small pieces, every byte of them written: what is only asked for could be refused to the interpreter, which would tell of it as an error.
+          const { ending } = await see(code, { code: 'hoard = []\nwhile True: hoard.append(b"x" * 2**20)' })
+          ensureSame([ending.status, ending.outcome, ending.isStateKept], ['crashed', { kind: 'out-of-memory', limitBytes: 128 * MiB }, false], 'the end')
           await ensureWorks(code)
-          return JSON.stringify(ending.outcome ?? ending.error?.name)
+          const { stdout } = await see(code, { code: 'echo $kept', context: other.id })
+          ensureSame(stdout, '7\n', 'the other context')
+          return JSON.stringify(ending.outcome)
         },
         { limits: { memory: '128m' } },
       ),
@@ -167,10 +185,19 @@ export const codeAttackCases: readonly Case[] = [
     patienceMs,
     run: (subject) =>
       withCode(subject, async (code) => {
+        const waiting = await see(code, { code: forking })
+        ensureSame(
+          [waiting.ending.status, waiting.ending.number, waiting.results.map(({ data }) => data['text/plain'])],
+          ['ok', 1, ["'parent'"]],
+          'the results',
+        )
+        const printed = Array.from({ length: 5 }, (_, n) => `child ${n}\n'child'\n`).join('')
+        ensureSame(waiting.stdout, printed, 'what was printed, without a mark or a frame')
+        ensureSame(waiting.stderr.includes('\x1e'), false, 'a mark on stderr')
         const { ending, value } = await see(code, { code: 'import os\nfor _ in range(5):\n  if os.fork() == 0: break\n7' })
-        ensureSame([ending.status, value], ['ok', '7'], 'the execution')
+        ensureSame([ending.status, value, ending.number], ['ok', '7', 2], 'the execution that does not wait')
         await ensureWorks(code)
-        return 'five children'
+        return 'ten children'
       }),
   },
 ]
