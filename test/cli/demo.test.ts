@@ -6,7 +6,7 @@ import { cli, fake, parseAs } from './cli.js'
 import { isBwrapReady } from './machine.js'
 import { testUnless } from '../unless.js'
 
-const stepNames = ['python', 'node', 'read', 'write', 'connect', 'grow', 'loop', 'live']
+const stepNames = ['python', 'node', 'read', 'write', 'connect', 'grow', 'loop', 'live', 'code']
 
 interface Step {
   readonly name: string
@@ -29,11 +29,11 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const planted = () => readdirSync(folder).filter((name) => name.startsWith('glovebox-demo-'))
 
-test('without walls the demo goes red at exactly the three refusals', async () => {
+test('without walls the demo goes red at exactly the four refusals', async () => {
   const { code, stdout, stderr } = await cli(['demo', '--json', ...fake], { env })
   const report = parseAs<DemoReport>(stdout)
   expect({ code, stderr, ok: report.ok, names: report.steps.map((step) => step.name) }).toEqual({ code: 1, stderr: '', ok: false, names: stepNames })
-  expect(report.steps.filter((step) => step.result === 'failed').map((step) => step.name)).toEqual(['read', 'write', 'connect'])
+  expect(report.steps.filter((step) => step.result === 'failed').map((step) => step.name)).toEqual(['read', 'write', 'connect', 'code'])
   expect(planted()).toEqual([])
 })
 
@@ -50,6 +50,7 @@ testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
     expect(steps.get('connect')).toMatchObject({ plain: 'connects', seen: expect.stringMatching(/^refused: .*; nothing was seen$/) as unknown })
     expect(steps.get('loop')).toMatchObject({ result: 'ok', seen: 'stopped at its limit of 500 ms' })
     expect(steps.get('live')).toMatchObject({ result: 'ok', seen: 'process said 42; diff +answers +factor' })
+    expect(steps.get('code')).toMatchObject({ result: 'ok', seen: 'kept 42; refused: No such file or directory' })
     expect(planted()).toEqual([])
   },
 )
@@ -60,7 +61,7 @@ testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
     const { code, stdout, stderr } = await cli(['demo'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const lines = stdout.trimEnd().split('\n')
-    expect(lines.length).toBe(23)
+    expect(lines.length).toBe(25)
     expect(lines.filter((line) => line.length > 80)).toEqual([])
     expect(stdout).not.toContain('\u001b')
   },

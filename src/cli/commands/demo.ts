@@ -1,9 +1,11 @@
 import { createPlatform } from '../../compose.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Platform, SandboxInfo } from '../../contract/platform.js'
+import { codeInOne } from '../demo-code.js'
 import { liveInOne } from '../demo-living.js'
 import { type DemoStage, plantStage } from '../demo-stage.js'
 import { type DemoStep, demoSteps, type Observed, type Verdict } from '../demo-steps.js'
+import type { CreateOptions } from '../../sandbox/index.js'
 import { exitCodes } from '../exit-codes.js'
 import { watchInterrupts } from '../interrupts.js'
 import { spawnPlainly } from '../plain-spawn.js'
@@ -52,9 +54,11 @@ export async function demo(flags: DemoFlags): Promise<number> {
     reports.push(report)
     if (!flags.json) await writeOut(renderStep(report, colors))
   }
-  const living = await showWaiting(livingTitle, ground, () => performLiving(ground))
-  reports.push(living)
-  if (!flags.json) await writeOut(renderStep(living, colors))
+  for (const { title, act, name } of kept) {
+    const report = await showWaiting(title, ground, () => performKept({ name, title, act }, ground))
+    reports.push(report)
+    if (!flags.json) await writeOut(renderStep(report, colors))
+  }
   const failed = reports.filter((report) => report.result === 'failed')
   const proof = await takeReceipt(ground)
   if (flags.json) await printJson({ driver, tier, unenforced, ok: failed.length === 0, steps: reports.map((report) => roundTimes(report)), receipt: proof })
@@ -135,12 +139,24 @@ async function runSandboxed(step: DemoStep, { platform, stage, flags, signal }: 
   }
 }
 
-const livingTitle = 'Living in one: file, process, diff'
+/** What takes a sandbox that is kept for more than one thing. */
+interface KeptStep {
+  readonly name: string
+  readonly title: string
+  readonly act: (options: CreateOptions, stage: DemoStage) => Promise<Verdict | { readonly missing: string }>
+}
 
-async function performLiving({ platform, flags, signal }: Ground): Promise<StepReport> {
+const kept: readonly KeptStep[] = [
+  { name: 'live', title: 'Living in one: file, process, diff', act: liveInOne },
+  { name: 'code', title: 'Code in a context that remembers', act: codeInOne },
+]
+
+async function performKept({ name, title, act }: KeptStep, { platform, flags, signal, stage }: Ground): Promise<StepReport> {
   const startedAt = performance.now()
-  const { ok, seen } = await liveInOne({ ...parseRunFlags(['true'], flags).spec, platform, signal })
-  return { name: 'live', title: livingTitle, result: ok ? 'ok' : 'failed', seen, sandboxMs: performance.now() - startedAt }
+  const verdict = await act({ ...parseRunFlags(['true'], flags).spec, platform, signal }, stage)
+  const sandboxMs = performance.now() - startedAt
+  if ('missing' in verdict) return { name, title, result: 'not-run', seen: `not run: ${verdict.missing}`, sandboxMs }
+  return { name, title, result: verdict.ok ? 'ok' : 'failed', seen: verdict.seen, sandboxMs }
 }
 
 const marks = { ok: '✓', failed: '✗', 'not-run': '–' } as const
