@@ -31,6 +31,11 @@ describe('glovebox code', { timeout: patience }, () => {
     })
   })
 
+  test('says how many results it did not get', async () => {
+    const { code: exit, stdout, stderr } = await code(['-c', 'for n in range(10_003): display(n)'])
+    expect([exit, stdout.split('\n').length, stderr]).toEqual([0, 10_001, 'glovebox: 3 more results were dropped; an execution has at most 10,000\n'])
+  })
+
   test('runs several in order with one memory, until one fails', async () => {
     const second = file('second.py', 'print(x + 1)\n1 / 0\n')
     const { code: exit, stdout, stderr } = await code(['-c', 'x = 41', second, file('third.py', 'print("never")')])
@@ -112,14 +117,14 @@ describe('glovebox code', { timeout: patience }, () => {
   })
 
   test('prints JSON, one object a line, for those who ask', async () => {
-    const { stdout, code: exit } = await code(['--json', '-c', 'print("ä"); 1', '-c', '1 / 0'])
+    const { stdout, code: exit } = await code(['--json', '-c', 'print("ä", end=""); 1', '-c', '1 / 0'])
     const lines = stdout
       .trimEnd()
       .split('\n')
       .map((line) => parseAs<Record<string, unknown>>(line))
     expect(exit).toBe(1)
     expect(lines).toMatchObject([
-      { type: 'stdout', text: 'ä\n' },
+      { type: 'stdout', text: 'ä' },
       { type: 'result', result: { isMain: true, data: { 'text/plain': '1' }, cut: [] } },
       { type: 'end', source: '-c', status: 'ok', number: 1 },
       { type: 'end', status: 'error', number: 2, error: { name: 'ZeroDivisionError', line: 1 } },

@@ -46,7 +46,7 @@ describe('help', () => {
     expect(stdout).toContain(`its root: readonly or overlay (${unstated.root})`)
     expect(stdout).toContain(`who it runs as: user or root (${unstated.user})`)
     expect(stdout).toContain(`accept no weaker boundary (${unstated.minTier})`)
-    expect(stdout).toContain(`its files: host, python, node, shell, or one that was built (${unstated.template})`)
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain(`its files: host, python, node, shell, or one that was built (${unstated.template})`)
     expect([unstated.limits.inodes, unstated.limits.fileSizeBytes]).toEqual([defaultLimits.diskBytes / 4096, fileSizeFor(defaultLimits.diskBytes)])
     expect([defaultLimits.cpuTimeMs, defaultLimits.readBytesPerSecond, defaultLimits.writeBytesPerSecond]).toEqual([undefined, undefined, undefined])
     expect([unstated.commands, unstated.seccomp]).toEqual([undefined, undefined])

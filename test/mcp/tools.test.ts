@@ -64,6 +64,12 @@ describe('glovebox mcp', () => {
     expect(content[0]?.text).toMatch(/output was cut.*read_file/)
   })
 
+  test('says how many results were dropped', { timeout: patience }, async () => {
+    const { structuredContent, content } = await agent.call('run_code', { code: 'for n in range(10_003): display(n)' })
+    expect(structuredContent).toMatchObject({ status: 'ok', results_dropped: 3 })
+    expect(JSON.stringify(content)).toContain('note: 3 more results were dropped')
+  })
+
   test('reads a file piece by piece, never half a character', async () => {
     await agent.call('write_file', { path: 'umlauts.txt', content: 'ä'.repeat(10) })
     const first = await agent.call('read_file', { path: 'umlauts.txt', length: 7 })
