@@ -35,7 +35,6 @@ beforeAll(async () => {
 }, timeout)
 afterAll(() => platform[Symbol.asyncDispose]())
 
-// eslint-disable-next-line @typescript-eslint/require-await -- an async generator is the shortest way to an async iterator
 async function* pieces(text: string): AsyncGenerator<Uint8Array, void, undefined> {
   yield Buffer.from(text)
 }
