@@ -23,7 +23,7 @@ beforeAll(async () => {
     whyNot = { javascript: why, bash: why }
     return
   }
-  const info = await platform.create({ template: 'host', limits: { memory: '1g', time: '10m', processes: 200 }, lifetime: '1h' })
+  const info = await platform.create({ template: 'host', limits: { time: '10m' }, lifetime: '1h' })
   id = info.id
   const { javascript, bash } = await platform.code.languages(id)
   whyNot = { javascript: javascript.available ? undefined : javascript.why, bash: bash.available ? undefined : bash.why }

@@ -18,7 +18,14 @@ beforeAll(async () => {
   const data = await dataTemplate()
   why = probe?.available === true ? data.why : `no cell can be built here: ${probe?.obstacles[0]?.why ?? 'there is no driver'}`
   if (why !== undefined) return
-  const info = await platform.create({ template: 'data', limits: { memory: '2g', time: '10m', processes: 200, cpus: 2 }, lifetime: '1h' })
+  // What is stated must be enforced; where it is not, there is no limit in the way either.
+  const limits = {
+    time: '10m',
+    processes: 200,
+    ...(probe?.limits.memory.enforced === true && { memory: '2g' }),
+    ...(probe?.limits.cpus.enforced === true && { cpus: 2 }),
+  }
+  const info = await platform.create({ template: 'data', limits, lifetime: '1h' })
   id = info.id
   const context = await platform.code.createContext(id)
   const found = await execute({ name: 'presence', source: presenceSource }, context.id)
