@@ -174,6 +174,7 @@ export const codeAttackCases: readonly Case[] = [
         ensureSame(results[0]?.cut, ['text/plain'], 'what is told to be cut')
         const many = await see(code, { code: 'for n in range(20000): display(n)' })
         ensure(many.results.length <= 10_000 && many.ending.status === 'ok', 'of many results no more than ten thousand come', many.results.length)
+        ensureSame(many.ending.resultsDropped, 20_000 - many.results.length, 'how many are told to be dropped')
         await ensureWorks(code)
         return `${shown} characters of 50 MiB`
       }),
