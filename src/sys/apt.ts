@@ -115,7 +115,8 @@ function plainEnvironment(): Record<string, string> {
 }
 
 function environment(config: string): Record<string, string> {
-  return { ...plainEnvironment(), APT_CONFIG: config }
+  // What it checks signatures with lies in files for a moment: beside the rest, where whoever sweeps finds them.
+  return { ...plainEnvironment(), APT_CONFIG: config, TMPDIR: dirname(config) }
 }
 
 const meanings = [

@@ -1,6 +1,6 @@
 /** From a recipe to the verified packages that it is made of. What was downloaded stays, and is used again by the next build. */
 import { createHash } from 'node:crypto'
-import { createReadStream, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createReadStream, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -93,6 +93,7 @@ async function prepare({ recipe, folder }: PackageOrder): Promise<string> {
     mkdirSync(join(folder, inner), { recursive: true, mode: 0o755 })
   writeFileSync(join(folder, 'sources', 'glovebox.sources'), await sourcesHere())
   writeFileSync(join(folder, 'status'), statusText(recipe.without))
+  for (const name of readdirSync(folder)) if (isLeftByApt(name)) rmSync(join(folder, name), { force: true })
   const config = join(folder, 'apt.conf')
   writeFileSync(config, configText(folder, await networkSettings()))
   return config
@@ -103,6 +104,9 @@ function statusText(names: readonly string[]): string {
   const fields = ['Status: install ok installed', 'Architecture: all', 'Multi-Arch: foreign', 'Version: 9999', 'Maintainer: none', 'Description: left out']
   return names.map((name) => `${[`Package: ${name}`, ...fields].join('\n')}\n`).join('\n')
 }
+
+/** What one that was killed checked signatures with. */
+const isLeftByApt = (name: string): boolean => /^apt\.(?:conf|data|sig)\../.test(name)
 
 function configText(folder: string, network: readonly string[]): string {
   const nowhere = join(folder, 'none')
