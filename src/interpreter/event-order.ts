@@ -45,7 +45,7 @@ interface Current {
   /** The latest mark that a frame named. */
   named: number
   /** Output behind a gate that is shut, in the order of arrival. */
-  readonly held: Held[]
+  held: Held[]
   heldBytes: number
 }
 
@@ -137,18 +137,23 @@ export class EventOrder {
     if (this.#pending !== undefined || current.held.length > 0) this.#wait(current)
   }
 
-  /** False when nothing can be passed on now. */
+  /** False when nothing can be passed on now. As many gates at once as can be: a guest says how many there are. */
   #openNext(current: Current): boolean {
+    const pending = this.#pending
+    if (pending && pending.mark <= current.opened) return this.#pass(pending)
     const next = current.opened + 1
-    const isPendingHere = this.#pending !== undefined && this.#pending.mark <= next
-    if (this.#pending && this.#pending.mark <= current.opened) return this.#pass(this.#pending)
-    if (!streamNames.every((type) => current.scanners[type].reached >= next)) return false
-    if (current.framed.has(next) && !isPendingHere) return false
-    if (this.#pending && isPendingHere) this.#pass(this.#pending)
-    if (this.#current !== current) return false
-    current.framed.delete(next)
-    current.opened = next
-    this.#release(current, next)
+    const reached = Math.min(...streamNames.map((type) => current.scanners[type].reached))
+    const free = Math.min(reached, firstBehind(current.opened, current.framed) - 1, (pending?.mark ?? Number.POSITIVE_INFINITY) - 1)
+    if (free >= next) return this.#open(current, free)
+    if (pending?.mark !== next || reached < next) return false
+    this.#pass(pending)
+    return this.#current === current && this.#open(current, next)
+  }
+
+  #open(current: Current, mark: number): boolean {
+    current.framed.delete(mark)
+    current.opened = mark
+    this.#release(current, mark)
     return true
   }
 
@@ -159,12 +164,11 @@ export class EventOrder {
     return true
   }
 
-  /** What is behind this mark or an earlier one. */
+  /** What is behind this mark or an earlier one, by mark, and of one mark in the order of arrival. */
   #release(current: Current, mark: number): void {
-    const ready = current.held.filter(({ after }) => after <= mark)
+    const ready = current.held.filter(({ after }) => after <= mark).sort((one, other) => one.after - other.after)
     if (ready.length === 0) return
-    const rest = current.held.filter(({ after }) => after > mark)
-    current.held.splice(0, current.held.length, ...rest)
+    current.held = current.held.filter(({ after }) => after > mark)
     for (const { type, bytes } of ready) {
       current.heldBytes -= bytes.length
       emit(current.queue, type, bytes)
@@ -196,4 +200,10 @@ export class EventOrder {
 
 function emit(queue: EventQueue, type: StreamName, bytes: Uint8Array): void {
   queue.push({ type, bytes }, bytes.length)
+}
+
+function firstBehind(opened: number, marks: ReadonlySet<number>): number {
+  let first = Number.POSITIVE_INFINITY
+  for (const mark of marks) if (mark > opened && mark < first) first = mark
+  return first
 }
