@@ -16,6 +16,8 @@ const mostArtifacts = 1000
 const mostHashedBytes = 2 * 2 ** 30
 /** For one look at the whole workspace. */
 const lookMs = 5000
+/** For reading all that were found: they may grow meanwhile. */
+const readMs = 10_000
 /** For so long a workspace that is too large is not looked at again. */
 const restMs = 10_000
 const everyDepth = 2 ** 32 - 1
@@ -57,25 +59,28 @@ export class Workspace implements ArtifactWatch {
     const artifacts: Artifact[] = []
     const lacks = new Set<string>()
     let hashedBytes = 0
+    const late = AbortSignal.timeout(readMs)
     for (const [name, entry] of touched) {
+      if (late.aborted) break
       if (artifacts.length >= mostArtifacts) lacks.add(`more than ${mostArtifacts} files were created or changed`)
       else if (hashedBytes + entry.size > mostHashedBytes) lacks.add(`the files have more than ${bytesInUnits(mostHashedBytes, Math.floor)} together`)
       else {
         hashedBytes += entry.size
-        const artifact = await this.#artifact(entry, before.has(name) ? 'changed' : 'created').catch(() => undefined)
+        const artifact = await this.#artifact(entry, before.has(name) ? 'changed' : 'created', late).catch(() => undefined)
         if (artifact) artifacts.push(artifact)
-        else lacks.add('a file could not be read, or its name is no text')
+        else if (!late.aborted) lacks.add('a file could not be read, or its name is no text')
       }
     }
+    if (late.aborted) lacks.add(`the files could not be read within ${readMs / 1000} s`)
     return { artifacts, ...(lacks.size > 0 && { artifactsMissing: [...lacks].join('; ') }) }
   }
 
   /** Undefined for one whose name cannot be told, or that is gone. */
-  async #artifact(entry: WorkerEntry, change: Artifact['change']): Promise<Artifact | undefined> {
+  async #artifact(entry: WorkerEntry, change: Artifact['change'], signal: AbortSignal): Promise<Artifact | undefined> {
     const bytes = below(new TextEncoder().encode(this.#order.folder()), entry.name)
     const { path, pathBytes } = placeOf(bytes)
     if (pathBytes) return undefined
-    const order = this.#operation(bytes)
+    const order = { ...this.#operation(bytes), signal }
     const now = await FileOperation.run(order, ({ client }) => client.stat(bytes, { hash: true }))
     if (!now.hash) return undefined
     const mime = mimeByName(path) ?? mimeByContent(await firstBytes(order, bytes))

@@ -175,9 +175,10 @@ export class Kernel {
     switch (type) {
       case 'result': {
         if (payload.length > mostResultBytes + mostAroundResultBytes) throw new KernelFault(`it sent a result of ${payload.length} bytes`)
-        const { mark, result } = parseResult(payload)
-        const held = current.bounds.hold(result, payload.length)
-        await this.#order.frame(mark, () => held && queue.push({ type: 'result', result: held }, payload.length))
+        const { mark, result, extraBytes } = parseResult(payload)
+        const bytes = payload.length + extraBytes
+        const held = current.bounds.hold(result, bytes)
+        await this.#order.frame(mark, () => held && queue.push({ type: 'result', result: held }, bytes))
         break
       }
       case 'ask':
