@@ -145,8 +145,9 @@ __glovebox_next() {
   __glovebox_wrap
   __glovebox_mark=-1 __glovebox_ending= __glovebox_exit=0 __glovebox_line=0
   builtin trap '__glovebox_failed "$LINENO"' ERR
-  __glovebox_print_mark
+  # Running from here on: whoever has seen the mark may interrupt.
   PROMPT_COMMAND=$__glovebox_loop IGNOREEOF=1000000 __glovebox_state=running
+  __glovebox_print_mark
 }
 
 # What bash calls the line on which code begins.

@@ -188,6 +188,12 @@ export class Context {
       return
     }
     const { kernel } = opened
+    const order = await this.#orderFor(execution)
+    if (execution.stop) {
+      // It was to end before it began: an interrupt would find nothing to interrupt.
+      execution.conclude({ status: execution.stop, number: 0, isStateKept: !isAnew })
+      return
+    }
     this.#executions += 1
     const number = (this.#number += 1)
     const startedAt = timers.now()
@@ -195,7 +201,7 @@ export class Context {
     kernel.ref()
     try {
       execution.runIn(kernel)
-      const executed = await kernel.execute(await this.#orderFor(execution))
+      const executed = await kernel.execute(order)
       deadline.cancel()
       const wallMs = timers.now() - startedAt
       execution.conclude({ ...conclusionOf(executed, execution.stop, number), ...(isAnew && { isStateKept: false }), wallMs, ...(await watched?.end()) })
@@ -241,7 +247,8 @@ export class Context {
   }
 
   async #interrupt(execution: Execution, reason: StopReason): Promise<void> {
-    // What is told by #run; and where there is no interpreter, none is started to be interrupted.
+    // One that has not begun is ended by #run, and where there is no interpreter, none is started to be interrupted.
+    if (!execution.isRunning) return
     const kernel = await this.#kernel?.catch(() => undefined)
     if (execution.isOver || !kernel) return
     await kernel.interrupt()

@@ -47,6 +47,8 @@ interface Current {
   /** Output behind a gate that is shut, in the order of arrival. */
   held: Held[]
   heldBytes: number
+  readonly begun: Promise<void>
+  readonly tellBegun: () => void
 }
 
 export class EventOrder {
@@ -70,7 +72,15 @@ export class EventOrder {
   begin(token: string, queue: EventQueue): void {
     const framed = new Set<number>()
     const scanner = (): MarkScanner => new MarkScanner(token, (mark) => framed.add(mark))
-    this.#current = { queue, scanners: { stdout: scanner(), stderr: scanner() }, framed, opened: 0, named: 0, held: [], heldBytes: 0 }
+    let tellBegun = (): void => undefined
+    const begun = new Promise<void>((resolve) => (tellBegun = resolve))
+    const scanners = { stdout: scanner(), stderr: scanner() }
+    this.#current = { queue, scanners, framed, opened: 0, named: 0, held: [], heldBytes: 0, begun, tellBegun }
+  }
+
+  /** Resolves when the execution was seen to begin, or is over. */
+  get begun(): Promise<void> {
+    return this.#current?.begun ?? Promise.resolve()
   }
 
   /** What is behind this mark, which is the execution's last, is nobody's; without one, the execution broke off and all that there is belongs to it. */
@@ -81,6 +91,7 @@ export class EventOrder {
     this.#release(current, mark - 1)
     this.#lateBytes += current.heldBytes
     this.#current = undefined
+    current.tellBegun()
     this.#stopWaiting()
     this.#pending?.resolve()
     this.#pending = undefined
@@ -93,6 +104,7 @@ export class EventOrder {
       return
     }
     this.#handOn(current, type, current.scanners[type].push(bytes))
+    if (streamNames.every((each) => current.scanners[each].reached >= 0)) current.tellBegun()
     this.#openGates(current)
     if (current.heldBytes > mostHeldBytes || current.scanners[type].reached - current.opened > mostGates)
       this.#forceGates(current, current.scanners[type].reached)

@@ -67,6 +67,11 @@ export class Execution implements PlatformExecution {
     return this.#settle === undefined
   }
 
+  /** Its kernel was given the code. */
+  get isRunning(): boolean {
+    return this.#kernel !== undefined
+  }
+
   // eslint-disable-next-line @typescript-eslint/require-await -- what is wrong rejects
   async answer(line: string | null): Promise<void> {
     if (line !== null && (typeof line !== 'string' || /[\n\0]/.test(line)))

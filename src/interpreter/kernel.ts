@@ -48,6 +48,8 @@ export const mostResultBytes = 10 * 2 ** 20
 const mostAroundResultBytes = 64 * 1024
 /** How long until a kill that could not be is tried again. */
 const againMs = 20
+/** How long a kernel may take from a request to the beginning of its execution, before it is interrupted anyway. */
+const beginMs = 1000
 
 /** How an execution ended as far as its kernel can say; `ended` when the kernel did first. */
 export type Executed = { readonly done: DoneReply } | { readonly ended: Outcome }
@@ -100,8 +102,13 @@ export class Kernel {
     this.#write([encodeRequest(line === null ? { type: 'eof', token } : { type: 'input', token, payload: bytesOf(line) })])
   }
 
+  /** What is executed. A kernel that has not yet begun would not know what is meant; so that is waited for, but not for ever. */
   async interrupt(): Promise<void> {
-    await this.#process.signal('SIGINT')
+    const current = this.#current
+    let patience: { cancel(): void } | undefined
+    const late = new Promise<void>((resolve) => (patience = this.#timers.after(beginMs, resolve)))
+    await Promise.race([this.#order.begun, late]).finally(() => patience?.cancel())
+    if (current && this.#current === current) await this.#process.signal('SIGINT')
   }
 
   /** With all that it started. */

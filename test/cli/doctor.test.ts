@@ -15,11 +15,7 @@ interface DoctorReport {
 test('--json is one object: version, host, whether it is ready, and each driver as its probe says', async () => {
   const { code, stdout, stderr } = await cli(['doctor', '--json'])
   const report = parseAs<DoctorReport>(stdout)
-  expect({ code, stderr, keys: Object.keys(report) }).toEqual({
-    code: report.ready ? 0 : 125,
-    stderr: '',
-    keys: ['version', 'host', 'ready', 'drivers', 'templates'],
-  })
+  expect({ code, stderr, keys: Object.keys(report) }).toEqual({ code: report.ready ? 0 : 125, stderr: '', keys: ['version', 'host', 'ready', 'drivers', 'templates'] })
   expect(report.drivers.map((probe) => probe.driver)).toEqual(expect.arrayContaining(['bwrap', 'fake']))
   for (const probe of report.drivers) {
     expect(Object.keys(probe.limits).sort()).toEqual([

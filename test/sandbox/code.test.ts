@@ -116,6 +116,19 @@ describe('an execution', { timeout }, () => {
     expect((await run).status).toBe('interrupted')
   })
 
+  test.each(['python', 'javascript'] as const)('interrupted at any moment of its beginning leaves the memory of %s alone', async (language) => {
+    await sandbox.code('kept = 5', { language })
+    for (const ms of [0, 1, 2, 3, 5, 8]) {
+      const run = sandbox.code(language === 'python' ? 'import time; time.sleep(60)' : 'await new Promise((r) => setTimeout(r, 60_000))', { language })
+      void run.catch(() => undefined)
+      await new Promise((resolve) => setTimeout(resolve, ms))
+      await run.interrupt()
+      const { status, isStateKept } = await run
+      expect({ ms, status, isStateKept }).toEqual({ ms, status: 'interrupted', isStateKept: true })
+    }
+    expect((await sandbox.code('kept', { language })).text).toBe('5')
+  })
+
   test('keeps output up to the limit, and tells that there was more', async () => {
     await using small = await Sandbox.create({ ...plain, platform, limits: { output: '1k' } })
     const { stdout, truncated, status } = await small.code('print("x" * 100_000)')
