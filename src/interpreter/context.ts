@@ -189,6 +189,7 @@ export class Context {
     }
     const { kernel } = opened
     const order = await this.#orderFor(execution)
+    await kernel.signalled
     if (execution.stop) {
       // It was to end before it began: an interrupt would find nothing to interrupt.
       execution.conclude({ status: execution.stop, number: 0, isStateKept: !isAnew })

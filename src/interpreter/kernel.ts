@@ -62,6 +62,7 @@ export class Kernel {
   readonly #timers: Timers
   #current: { readonly order: ExecutionOrder; readonly bounds: ResultBounds; readonly finish: (executed: Executed) => void } | undefined
   #becomeReady: ((ready: Ready) => void) | undefined
+  #signalled = Promise.resolve()
 
   constructor(process: KernelProcess, { load, timers }: KernelOrder) {
     this.#process = process
@@ -102,13 +103,21 @@ export class Kernel {
     this.#write([encodeRequest(line === null ? { type: 'eof', token } : { type: 'input', token, payload: bytesOf(line) })])
   }
 
+  /** Resolves when no interrupt is on its way, which the next execution would get. */
+  get signalled(): Promise<void> {
+    return this.#signalled
+  }
+
   /** What is executed. A kernel that has not yet begun would not know what is meant; so that is waited for, but not for ever. */
   async interrupt(): Promise<void> {
     const current = this.#current
     let patience: { cancel(): void } | undefined
     const late = new Promise<void>((resolve) => (patience = this.#timers.after(beginMs, resolve)))
     await Promise.race([this.#order.begun, late]).finally(() => patience?.cancel())
-    if (current && this.#current === current) await this.#process.signal('SIGINT')
+    if (!current || this.#current !== current) return
+    const signalled = this.#process.signal('SIGINT')
+    this.#signalled = signalled.catch(() => undefined)
+    await signalled
   }
 
   /** With all that it started. */
