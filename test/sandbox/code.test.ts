@@ -159,6 +159,13 @@ describe('input', { timeout }, () => {
     expect(prompts).toEqual(['a ', 'b '])
   })
 
+  test('of a line that is too long is refused, and costs no memory of the context', async () => {
+    await sandbox.code('kept = 5')
+    const refused = await rejectionOf(sandbox.code('input()', { onInput: () => 'a'.repeat(2 ** 24 + 1) }))
+    expect([refused.code, refused.message]).toEqual(['invalid', 'line: must have at most 16777216 bytes, has 16777217'])
+    expect((await sandbox.code('kept')).text).toBe('5')
+  })
+
   test('is asked for by events', async () => {
     const run = sandbox.code('input("name? ")', { input: true })
     let text: string | undefined
