@@ -13,7 +13,7 @@ PS1= PS2= PS4='+ '
 set -E +m
 shopt -u checkjobs checkwinsize 2>/dev/null
 
-__glovebox_number=0 __glovebox_state=idle __glovebox_status=0 __glovebox_token=- __glovebox_ending= __glovebox_exit=0 __glovebox_mark=0 __glovebox_line=0 __glovebox_first=1 __glovebox_over=no
+__glovebox_number=0 __glovebox_state=idle __glovebox_status=0 __glovebox_token=- __glovebox_ending= __glovebox_exit=0 __glovebox_mark=0 __glovebox_line=0 __glovebox_first=1 __glovebox_over=no __glovebox_told=
 __glovebox_code= __glovebox_head= __glovebox_payload= __glovebox_kind= __glovebox_pid=$BASHPID
 __glovebox_undo=()
 
@@ -27,7 +27,8 @@ __glovebox_read() {
 __glovebox_frame() {
   builtin local byte
   while [[ x ]]; do
-    LC_ALL=C builtin read -r -N 1 -u 200 byte || builtin return 1
+    # An interrupt is no end.
+    LC_ALL=C builtin read -r -N 1 -u 200 byte || { (($? > 128)) && builtin continue || builtin return 1; }
     [[ $byte == $'\n' ]] && builtin break
     __glovebox_head+=$byte
   done
@@ -38,7 +39,8 @@ __glovebox_frame() {
 
 __glovebox_send() {
   builtin local LC_ALL=C
-  builtin printf '%s %s %d\n%s' "$1" "$2" "${#3}" "$3" >&204
+  # Noted by the command that says it: an interrupt comes between commands, and nothing is to be said twice, or not at all.
+  builtin printf '%s %s %d\n%s%.0s' "$1" "$2" "${#3}" "$3" "${__glovebox_told:=yes}" >&204
 }
 
 # Prints the next mark on both streams, and leaves its number in __glovebox_mark.
@@ -90,8 +92,8 @@ __glovebox_report() {
     __glovebox_print_mark
     __glovebox_state=marked
   fi
-  __glovebox_state=idle
   __glovebox_send "done" "$__glovebox_token" "{\"mark\":$__glovebox_mark,\"status\":\"$status\",\"number\":$__glovebox_number,\"code\":$code${error:+,\"error\":$error}}"
+  __glovebox_state=idle
 }
 
 # Called where the prompt would be: what was under way has ended, as the loop saw it or by being thrown out of it.
@@ -104,6 +106,7 @@ __glovebox_settle() {
   fi
   builtin enable builtin read printf eval exec set trap shopt unset declare local kill cd return break enable 2>/dev/null
   builtin local status="$1"
+  [[ $__glovebox_told == yes ]] && __glovebox_state=idle
   [[ $__glovebox_state == idle ]] && builtin return 0
   if [[ $__glovebox_state == running ]]; then
     __glovebox_status=$status __glovebox_state=ended
@@ -143,10 +146,11 @@ __glovebox_next() {
   __glovebox_kind=
   ((__glovebox_number += 1))
   __glovebox_wrap
-  __glovebox_mark=-1 __glovebox_ending= __glovebox_exit=0 __glovebox_line=0
+  __glovebox_mark=-1 __glovebox_ending= __glovebox_exit=0 __glovebox_line=0 __glovebox_told=
   builtin trap '__glovebox_failed "$LINENO"' ERR
-  __glovebox_print_mark
+  # Running from here on: whoever has seen the mark may interrupt.
   PROMPT_COMMAND=$__glovebox_loop IGNOREEOF=1000000 __glovebox_state=running
+  __glovebox_print_mark
 }
 
 # What bash calls the line on which code begins.

@@ -1,11 +1,12 @@
 /** --out DIR: the pictures and the files that code made, each under a name of its own. */
-import { closeSync, constants, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
+import { closeSync, constants, existsSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { draftIn } from '../compose.js'
 import type { Artifact, CodeResult } from '../contract/code.js'
 import { SandboxError } from '../contract/errors.js'
 import type { FileCalls } from '../contract/files.js'
 import { numbered, safeName } from './code-names.js'
+import { makeFolder } from './make-folder.js'
 
 const binary: Readonly<Record<string, string>> = { 'image/png': 'png', 'image/jpeg': 'jpg', 'application/pdf': 'pdf' }
 const textual: Readonly<Record<string, string>> = { 'image/svg+xml': 'svg', 'text/html': 'html' }
@@ -35,7 +36,7 @@ export class OutFolder {
       new SandboxError('invalid', `--out: ${this.#folder} ${why}`, { hint: 'glovebox code --out results …', cause })
     if (existsSync(this.#folder) && !statSync(this.#folder).isDirectory()) throw problem('is there already and is no folder')
     try {
-      mkdirSync(this.#folder, { recursive: true })
+      makeFolder(this.#folder)
     } catch (error) {
       throw problem(`cannot be made: ${(error as NodeJS.ErrnoException).code ?? String(error)}`, error)
     }

@@ -16,8 +16,8 @@ const mostArtifacts = 1000
 const mostHashedBytes = 2 * 2 ** 30
 /** For one look at the whole workspace. */
 const lookMs = 5000
-/** For all that are hashed: a file may be another one by then, however large. */
-const hashMs = 60_000
+/** For reading all that were found: they may grow meanwhile. */
+const readMs = 10_000
 /** For so long a workspace that is too large is not looked at again. */
 const restMs = 10_000
 const everyDepth = 2 ** 32 - 1
@@ -59,18 +59,19 @@ export class Workspace implements ArtifactWatch {
     const artifacts: Artifact[] = []
     const lacks = new Set<string>()
     let hashedBytes = 0
-    const late = AbortSignal.timeout(hashMs)
+    const late = AbortSignal.timeout(readMs)
     for (const [name, entry] of touched) {
+      if (late.aborted) break
       if (artifacts.length >= mostArtifacts) lacks.add(`more than ${mostArtifacts} files were created or changed`)
-      else if (late.aborted) lacks.add(`they could not all be read within ${hashMs / 1000} s`)
       else if (hashedBytes + entry.size > mostHashedBytes) lacks.add(`the files have more than ${bytesInUnits(mostHashedBytes, Math.floor)} together`)
       else {
         hashedBytes += entry.size
         const artifact = await this.#artifact(entry, { change: before.has(name) ? 'changed' : 'created', signal: late }).catch(() => undefined)
         if (artifact) artifacts.push(artifact)
-        else lacks.add('a file could not be read, or its name is no text')
+        else if (!late.aborted) lacks.add('a file could not be read, or its name is no text')
       }
     }
+    if (late.aborted) lacks.add(`the files could not be read within ${readMs / 1000} s`)
     return { artifacts, ...(lacks.size > 0 && { artifactsMissing: [...lacks].join('; ') }) }
   }
 

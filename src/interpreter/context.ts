@@ -79,7 +79,7 @@ export class Context {
   }
 
   execute(request: ExecutionRequest): Execution {
-    if (this.#isRemoved) throw new SandboxError('not-found', `there is no context ${this.#order.about.id}`)
+    this.#checkThere()
     if (this.#queue.length >= mostQueued)
       throw new SandboxError('busy', `${mostQueued} executions wait in context ${this.#order.about.id}; no more are allowed`)
     const execution = new Execution(request, { context: this.#order.about.id, onStop: (stopped, reason) => this.#stop(stopped, reason) })
@@ -91,6 +91,7 @@ export class Context {
   /** What runs and waits in it ends as `crashed`. Resolves when another interpreter is there. */
   async restart(): Promise<void> {
     await this.#endAll('its context was restarted')
+    this.#checkThere()
     await this.#open()
   }
 
@@ -98,6 +99,10 @@ export class Context {
   async remove(): Promise<void> {
     this.#isRemoved = true
     await this.#endAll('its context was removed')
+  }
+
+  #checkThere(): void {
+    if (this.#isRemoved) throw new SandboxError('not-found', `there is no context ${this.#order.about.id}`)
   }
 
   get #state(): ContextState {
@@ -183,6 +188,13 @@ export class Context {
       return
     }
     const { kernel } = opened
+    const order = await this.#orderFor(execution)
+    await kernel.signalled
+    if (execution.stop) {
+      // It was to end before it began: an interrupt would find nothing to interrupt.
+      execution.conclude({ status: execution.stop, number: 0, isStateKept: !isAnew })
+      return
+    }
     this.#executions += 1
     const number = (this.#number += 1)
     const startedAt = timers.now()
@@ -190,7 +202,7 @@ export class Context {
     kernel.ref()
     try {
       execution.runIn(kernel)
-      const executed = await kernel.execute(await this.#orderFor(execution))
+      const executed = await kernel.execute(order)
       deadline.cancel()
       const wallMs = timers.now() - startedAt
       execution.conclude({ ...conclusionOf(executed, execution.stop, number), ...(isAnew && { isStateKept: false }), wallMs, ...(await watched?.end()) })
@@ -236,9 +248,10 @@ export class Context {
   }
 
   async #interrupt(execution: Execution, reason: StopReason): Promise<void> {
-    const opened = await this.#opened()
-    if (execution.isOver || 'outcome' in opened) return
-    const { kernel } = opened
+    // One that has not begun is ended by #run, and where there is no interpreter, none is started to be interrupted.
+    if (!execution.isRunning) return
+    const kernel = await this.#kernel?.catch(() => undefined)
+    if (execution.isOver || !kernel) return
     await kernel.interrupt()
     const words = reason === 'timed-out' ? 'its time was over' : 'it was interrupted'
     const grace = this.#order.timers.after(graceMs, () => void kernel.kill(`${words}, and it did not end within ${graceMs / 1000} s`))

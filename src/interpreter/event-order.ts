@@ -45,8 +45,10 @@ interface Current {
   /** The latest mark that a frame named. */
   named: number
   /** Output behind a gate that is shut, in the order of arrival. */
-  readonly held: Held[]
+  held: Held[]
   heldBytes: number
+  readonly begun: Promise<void>
+  readonly tellBegun: () => void
 }
 
 export class EventOrder {
@@ -70,7 +72,15 @@ export class EventOrder {
   begin(token: string, queue: EventQueue): void {
     const framed = new Set<number>()
     const scanner = (): MarkScanner => new MarkScanner(token, (mark) => framed.add(mark))
-    this.#current = { queue, scanners: { stdout: scanner(), stderr: scanner() }, framed, opened: 0, named: 0, held: [], heldBytes: 0 }
+    let tellBegun = (): void => undefined
+    const begun = new Promise<void>((resolve) => (tellBegun = resolve))
+    const scanners = { stdout: scanner(), stderr: scanner() }
+    this.#current = { queue, scanners, framed, opened: 0, named: 0, held: [], heldBytes: 0, begun, tellBegun }
+  }
+
+  /** Resolves when the execution was seen to begin, or is over. */
+  get begun(): Promise<void> {
+    return this.#current?.begun ?? Promise.resolve()
   }
 
   /** What is behind this mark, which is the execution's last, is nobody's; without one, the execution broke off and all that there is belongs to it. */
@@ -81,6 +91,7 @@ export class EventOrder {
     this.#release(current, mark - 1)
     this.#lateBytes += current.heldBytes
     this.#current = undefined
+    current.tellBegun()
     this.#stopWaiting()
     this.#pending?.resolve()
     this.#pending = undefined
@@ -93,6 +104,7 @@ export class EventOrder {
       return
     }
     this.#handOn(current, type, current.scanners[type].push(bytes))
+    if (streamNames.every((each) => current.scanners[each].reached >= 0)) current.tellBegun()
     this.#openGates(current)
     if (current.heldBytes > mostHeldBytes || current.scanners[type].reached - current.opened > mostGates)
       this.#forceGates(current, current.scanners[type].reached)
@@ -137,18 +149,23 @@ export class EventOrder {
     if (this.#pending !== undefined || current.held.length > 0) this.#wait(current)
   }
 
-  /** False when nothing can be passed on now. */
+  /** False when nothing can be passed on now. As many gates at once as can be: a guest says how many there are. */
   #openNext(current: Current): boolean {
+    const pending = this.#pending
+    if (pending && pending.mark <= current.opened) return this.#pass(pending)
     const next = current.opened + 1
-    const isPendingHere = this.#pending !== undefined && this.#pending.mark <= next
-    if (this.#pending && this.#pending.mark <= current.opened) return this.#pass(this.#pending)
-    if (!streamNames.every((type) => current.scanners[type].reached >= next)) return false
-    if (current.framed.has(next) && !isPendingHere) return false
-    if (this.#pending && isPendingHere) this.#pass(this.#pending)
-    if (this.#current !== current) return false
-    current.framed.delete(next)
-    current.opened = next
-    this.#release(current, next)
+    const reached = Math.min(...streamNames.map((type) => current.scanners[type].reached))
+    const free = Math.min(reached, firstBehind(current.opened, current.framed) - 1, (pending?.mark ?? Number.POSITIVE_INFINITY) - 1)
+    if (free >= next) return this.#open(current, free)
+    if (pending?.mark !== next || reached < next) return false
+    this.#pass(pending)
+    return this.#current === current && this.#open(current, next)
+  }
+
+  #open(current: Current, mark: number): boolean {
+    current.framed.delete(mark)
+    current.opened = mark
+    this.#release(current, mark)
     return true
   }
 
@@ -159,12 +176,11 @@ export class EventOrder {
     return true
   }
 
-  /** What is behind this mark or an earlier one. */
+  /** What is behind this mark or an earlier one, by mark, and of one mark in the order of arrival. */
   #release(current: Current, mark: number): void {
-    const ready = current.held.filter(({ after }) => after <= mark)
+    const ready = current.held.filter(({ after }) => after <= mark).sort((one, other) => one.after - other.after)
     if (ready.length === 0) return
-    const rest = current.held.filter(({ after }) => after > mark)
-    current.held.splice(0, current.held.length, ...rest)
+    current.held = current.held.filter(({ after }) => after > mark)
     for (const { type, bytes } of ready) {
       current.heldBytes -= bytes.length
       emit(current.queue, type, bytes)
@@ -196,4 +212,10 @@ export class EventOrder {
 
 function emit(queue: EventQueue, type: StreamName, bytes: Uint8Array): void {
   queue.push({ type, bytes }, bytes.length)
+}
+
+function firstBehind(opened: number, marks: ReadonlySet<number>): number {
+  let first = Number.POSITIVE_INFINITY
+  for (const mark of marks) if (mark > opened && mark < first) first = mark
+  return first
 }

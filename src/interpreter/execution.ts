@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Artifact, CodeEnding, Language, PlatformExecution } from '../contract/code.js'
 import { SandboxError } from '../contract/errors.js'
 import { EventQueue } from './event-queue.js'
+import { mostPayloadBytes } from './frames.js'
 import type { Kernel } from './kernel.js'
 
 /** What was left in the workspace, told by comparing it before and after. */
@@ -70,10 +71,17 @@ export class Execution implements PlatformExecution {
     return this.#settle === undefined
   }
 
+  /** Its kernel was given the code. */
+  get isRunning(): boolean {
+    return this.#kernel !== undefined
+  }
+
   // eslint-disable-next-line @typescript-eslint/require-await -- what is wrong rejects
   async answer(line: string | null): Promise<void> {
     if (line !== null && (typeof line !== 'string' || /[\n\0]/.test(line)))
       throw new SandboxError('invalid', 'line: expected a line of text without its end, or null')
+    if (line !== null && Buffer.byteLength(line) > mostPayloadBytes)
+      throw new SandboxError('invalid', `line: must have at most ${mostPayloadBytes} bytes, has ${Buffer.byteLength(line)}`)
     if (!this.#isAsked || !this.#kernel) throw new SandboxError('conflict', 'the code asks for no input now')
     this.#isAsked = false
     this.#kernel.answer(line)

@@ -1,6 +1,6 @@
 /** The frames of runtimes/PROTOCOL.md, both ways. What a kernel writes is a guest's word: whatever breaks a rule is a KernelFault, and ends it. */
 
-const mostPayloadBytes = 16 * 2 ** 20
+export const mostPayloadBytes = 16 * 2 ** 20
 const mostLineBytes = 64
 const newline = 0x0a
 

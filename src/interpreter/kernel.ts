@@ -48,6 +48,8 @@ export const mostResultBytes = 10 * 2 ** 20
 const mostAroundResultBytes = 64 * 1024
 /** How long until a kill that could not be is tried again. */
 const againMs = 20
+/** How long a kernel may take from a request to the beginning of its execution, before it is interrupted anyway. */
+const beginMs = 1000
 
 /** How an execution ended as far as its kernel can say; `ended` when the kernel did first. */
 export type Executed = { readonly done: DoneReply } | { readonly ended: Outcome }
@@ -60,6 +62,7 @@ export class Kernel {
   readonly #timers: Timers
   #current: { readonly order: ExecutionOrder; readonly bounds: ResultBounds; readonly finish: (executed: Executed) => void } | undefined
   #becomeReady: ((ready: Ready) => void) | undefined
+  #signalled = Promise.resolve()
 
   constructor(process: KernelProcess, { load, timers }: KernelOrder) {
     this.#process = process
@@ -100,8 +103,21 @@ export class Kernel {
     this.#write([encodeRequest(line === null ? { type: 'eof', token } : { type: 'input', token, payload: bytesOf(line) })])
   }
 
+  /** Resolves when no interrupt is on its way, which the next execution would get. */
+  get signalled(): Promise<void> {
+    return this.#signalled
+  }
+
+  /** What is executed. A kernel that has not yet begun would not know what is meant; so that is waited for, but not for ever. */
   async interrupt(): Promise<void> {
-    await this.#process.signal('SIGINT')
+    const current = this.#current
+    let patience: { cancel(): void } | undefined
+    const late = new Promise<void>((resolve) => (patience = this.#timers.after(beginMs, resolve)))
+    await Promise.race([this.#order.begun, late]).finally(() => patience?.cancel())
+    if (!current || this.#current !== current) return
+    const signalled = this.#process.signal('SIGINT')
+    this.#signalled = signalled.catch(() => undefined)
+    await signalled
   }
 
   /** With all that it started. */
@@ -175,9 +191,10 @@ export class Kernel {
     switch (type) {
       case 'result': {
         if (payload.length > mostResultBytes + mostAroundResultBytes) throw new KernelFault(`it sent a result of ${payload.length} bytes`)
-        const { mark, result } = parseResult(payload)
-        const held = current.bounds.hold(result, payload.length)
-        await this.#order.frame(mark, () => (held ? queue.push({ type: 'result', result: held }, payload.length) : queue.drop({ type: 'result', result })))
+        const { mark, result, extraBytes } = parseResult(payload)
+        const bytes = payload.length + extraBytes
+        const held = current.bounds.hold(result, bytes)
+        await this.#order.frame(mark, () => (held ? queue.push({ type: 'result', result: held }, bytes) : queue.drop({ type: 'result', result })))
         break
       }
       case 'ask':

@@ -38,7 +38,7 @@ export class MarkScanner {
     this.#begun = nothing
     const stretches: Stretch[] = []
     let from = 0
-    for (let at = bytes.indexOf(separator); at !== -1; at = bytes.indexOf(separator, Math.max(from, at + 1))) {
+    for (let at = this.#next(bytes, 0); at !== -1; at = this.#next(bytes, Math.max(from, at + 1))) {
       const found = this.#markAt(bytes, at)
       if (found === 'none') continue
       this.#add(stretches, bytes.subarray(from, at))
@@ -69,6 +69,12 @@ export class MarkScanner {
     const stretches = this.flush()
     this.#reach(mark)
     return stretches
+  }
+
+  /** Where a mark may be: at a whole head, or amid one that the bytes end with. Anything else that code prints costs no more than this search. */
+  #next(bytes: Buffer, from: number): number {
+    const whole = bytes.indexOf(this.#head, from)
+    return whole === -1 ? bytes.indexOf(separator, Math.max(from, bytes.length - this.#head.length + 1)) : whole
   }
 
   /** `begun`: the bytes end amid what may become one. */

@@ -10,6 +10,8 @@ export interface Ready {
 export interface ResultReply {
   readonly mark: number
   readonly result: CodeResult
+  /** What it takes here beyond the bytes that were sent. */
+  readonly extraBytes: number
 }
 
 export interface AskReply {
@@ -29,6 +31,9 @@ const mostTextCharacters = 65_536
 const mostTypes = 64
 /** What is nested deeper is no value that anyone could print again. */
 const deepest = 500
+/** Of objects and arrays in one value: three bytes are enough to send one. */
+const mostObjects = 250_000
+const bytesPerObject = 64
 const mimePattern = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,62}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i
 const base64Pattern = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 const binaryTypes: readonly string[] = ['image/png', 'image/jpeg', 'application/pdf']
@@ -47,16 +52,19 @@ export function parseResult(payload: Uint8Array): ResultReply {
   const known = Object.entries(data)
     .filter(([type]) => mimePattern.test(type))
     .slice(0, mostTypes)
-  const fitting = known.filter(([type, value]) => fits(type, value))
-  const unfit = known.filter((each) => !fitting.includes(each)).map(([type]) => type)
-  return { mark: markOf(mark), result: { isMain: main, data: Object.fromEntries(fitting), cut: [...new Set([...told, ...unfit])] } }
+  const judged = known.map(([type, value]) => ({ type, value, objects: objectsOf(type, value) }))
+  const fitting = judged.filter(({ objects }) => objects !== undefined)
+  const unfit = judged.filter(({ objects }) => objects === undefined).map(({ type }) => type)
+  const extraBytes = fitting.reduce((sum, { objects = 0 }) => sum + objects, 0) * bytesPerObject
+  const fit = Object.fromEntries(fitting.map(({ type, value }) => [type, value]))
+  return { mark: markOf(mark), result: { isMain: main, data: fit, cut: [...new Set([...told, ...unfit])] }, extraBytes }
 }
 
-/** A value that is not what its type says is left out and told, rather than handed on. */
-function fits(type: string, value: unknown): boolean {
-  if (type.endsWith('json')) return !isDeeperThan(value, deepest)
-  if (typeof value !== 'string') return false
-  return !binaryTypes.includes(type) || base64Pattern.test(value)
+/** Of how many objects and arrays it is made. Undefined for a value that is not what its type says: it is left out and told, rather than handed on. */
+function objectsOf(type: string, value: unknown): number | undefined {
+  if (type.endsWith('json')) return countObjects(value)
+  if (typeof value !== 'string') return undefined
+  return !binaryTypes.includes(type) || base64Pattern.test(value) ? 0 : undefined
 }
 
 export function parseAsk(payload: Uint8Array): AskReply {
@@ -121,14 +129,17 @@ function markOf(mark: unknown): number {
   return mark
 }
 
-/** Level by level: what is nested a million times must not end us while we look. */
-function isDeeperThan(value: unknown, most: number): boolean {
-  let level: unknown[] = [value]
+/** Level by level: what is nested a million times must not end us while we look. Undefined when there are too many, or one is too deep. */
+function countObjects(value: unknown): number | undefined {
+  let [level, count] = [[value].filter(isNested), 0]
   for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth > most) return true
-    level = level.flatMap((each) =>
-      (typeof each === 'object' && each !== null ? (Object.values(each) as unknown[]) : []).filter((inner) => typeof inner === 'object' && inner !== null),
-    )
+    count += level.length
+    if (depth > deepest || count > mostObjects) return undefined
+    level = level.flatMap((each) => Object.values(each).filter(isNested))
   }
-  return false
+  return count
+}
+
+function isNested(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { isWhole } from '../../src/cli/code-completeness.js'
 import { numbered, safeName } from '../../src/cli/code-names.js'
+import { OutFolder } from '../../src/cli/code-out.js'
 import { tracebackText } from '../../src/cli/code-traceback.js'
 import { colorsFor } from '../../src/cli/print.js'
 import { imageProtocol, inlineImage } from '../../src/cli/terminal-image.js'
@@ -125,4 +126,9 @@ test('a traceback cannot act on a terminal', () => {
   const error = { name: 'ValueError', value: 'x', traceback: 'Traceback:\n  File "a", line 1\n\t\x1b]0;title\x07\nValueError: x', fullTraceback: '' }
   expect(tracebackText(error, colorsFor({ isTTY: false }))).toBe('Traceback:\n  File "a", line 1\n\t\\x1b]0;title\\x07\nValueError: x\n')
   expect(tracebackText({ ...error, name: 'ExitStatus' }, colorsFor({ isTTY: false }))).toBeUndefined()
+})
+
+test('a folder for --out where none can be made is refused at once', () => {
+  for (const folder of ['/proc/none', '/proc/none/below'])
+    expect(() => new OutFolder(folder, { force: false })).toThrow(`--out: ${folder} cannot be made: ENOENT`)
 })

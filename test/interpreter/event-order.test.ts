@@ -192,3 +192,35 @@ test('frames whose marks go back are faults', async () => {
   expect(() => result(2)).toThrow(KernelFault)
   expect(() => result(1)).toThrow(KernelFault)
 })
+
+test('a frame that names a mark far beyond all others costs no more than any', async () => {
+  const { order, queue, both, result } = begin()
+  both(mark(0))
+  const passed = result(Number.MAX_SAFE_INTEGER)
+  order.endStreams()
+  await passed
+  expect(await read(queue)).toEqual(['result'])
+})
+
+test('ten thousand gates that open at once keep their order, and nobody waiting', async () => {
+  const { queue, say, both } = begin()
+  const many = 10_000
+  both(mark(0))
+  const startedAt = performance.now()
+  for (const type of ['stdout', 'stderr'] as const) say(type, Array.from({ length: many }, (_, at) => `${mark(at + 1, ';')}${type[3]}`).join(''))
+  expect(performance.now() - startedAt).toBeLessThan(1000)
+  queue.overflow()
+  const told = await read(queue)
+  expect(told.length).toBe(2 * many)
+  expect(told.slice(0, 4)).toEqual(['stdout o', 'stderr e', 'stdout o', 'stderr e'])
+})
+
+test('output that is all beginnings of marks is read as fast as any', async () => {
+  const { queue, say, both } = begin()
+  both(mark(0))
+  const startedAt = performance.now()
+  say('stdout', '\x1e'.repeat(8 * 2 ** 20))
+  expect(performance.now() - startedAt).toBeLessThan(500)
+  say('stdout', 'x')
+  expect((await read(queue))[0]?.length).toBe('stdout '.length + 8 * 2 ** 20 + 1)
+})

@@ -61,6 +61,7 @@ test('replies are what they say', () => {
   expect(parseResult(json({ mark: 1, main: true, data: { 'text/plain': '1', 'application/json': [1] }, cut: ['text/html'] }))).toEqual({
     mark: 1,
     result: { isMain: true, data: { 'text/plain': '1', 'application/json': [1] }, cut: ['text/html'] },
+    extraBytes: 64,
   })
 })
 
@@ -97,4 +98,15 @@ test('a form that is not what its type says is left out and told, and one with a
   }
   const { result } = parseResult(json({ mark: 1, main: false, data: forms }))
   expect(result).toEqual({ isMain: false, data: { 'text/plain': '1', 'image/jpeg': 'AAAA' }, cut: ['text/html', 'image/png', 'application/json'] })
+})
+
+test('what a value of many small objects takes is counted, and one of too many is left out', () => {
+  const records = (count: number): unknown => ({
+    mark: 1,
+    main: true,
+    data: { 'text/plain': '', 'application/json': Array.from({ length: count }, () => ({})) },
+  })
+  expect(parseResult(json(records(1000))).extraBytes).toBe(1001 * 64)
+  const { result, extraBytes } = parseResult(json(records(1_000_000)))
+  expect({ result, extraBytes }).toEqual({ result: { isMain: true, data: { 'text/plain': '' }, cut: ['application/json'] }, extraBytes: 0 })
 })

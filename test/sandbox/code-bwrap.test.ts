@@ -131,3 +131,36 @@ test('a language whose interpreter may not be started is refused with what there
   expect([error.code, error.hint]).toEqual(['unsupported', "Sandbox.create({ template: 'python' })"])
   expect(error.message).toContain("template 'host' has no interpreter of python")
 })
+
+test('a context that is removed while it restarts leaves no interpreter', { timeout }, async ({ skip }) => {
+  if (unavailable) skip(unavailable)
+  await using sandbox = await Sandbox.create({ platform })
+  const context = await sandbox.contexts.create()
+  const ends = await Promise.allSettled([sandbox.contexts.restart(context), sandbox.contexts.remove(context)])
+  expect(ends.map((end) => (end.status === 'rejected' ? (end.reason as SandboxError).code : end.value))).toEqual(['not-found', true])
+  expect((await sandbox.processes()).filter(({ state }) => state !== 'ended')).toEqual([])
+})
+
+test('an interrupt starts no interpreter where the last one has ended', { timeout }, async ({ skip }) => {
+  if (unavailable) skip(unavailable)
+  await using sandbox = await Sandbox.create({ platform })
+  const run = sandbox.code('import os\nfor n in range(300): open(f"f{n}", "wb").write(b"x" * 100_000)\nos._exit(3)')
+  const crashed = run.then(({ status }) => status)
+  while ((await sandbox.contexts.list())[0]?.ended === undefined) await new Promise((resolve) => setTimeout(resolve, 1))
+  await run.interrupt()
+  expect(await crashed).toBe('crashed')
+  expect((await sandbox.contexts.list())[0]).toMatchObject({ state: 'ended', restarts: 0 })
+})
+
+test('files that grow while they are read hold an execution up only so long', { timeout }, async ({ skip }) => {
+  if (unavailable) skip(unavailable)
+  await using sandbox = await Sandbox.create({ platform })
+  const grow = 'import os, time\ntime.sleep(0.1)\nfor n in range(999, -1, -1): os.truncate(f"g{n}", 100_000_000)'
+  const startedAt = performance.now()
+  const { artifacts, artifactsMissing } = await sandbox.code(
+    `import subprocess, sys\nfor n in range(1000): open(f"g{n}", "w").close()\nsubprocess.Popen([sys.executable, "-c", ${JSON.stringify(grow)}])`,
+  )
+  expect(artifactsMissing).toBe('the files could not be read within 10 s')
+  expect(artifacts.length).toBeLessThan(1000)
+  expect(performance.now() - startedAt).toBeLessThan(30_000)
+})

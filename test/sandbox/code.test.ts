@@ -133,6 +133,19 @@ describe('an execution', { timeout }, () => {
     expect((await run).status).toBe('interrupted')
   })
 
+  test.each(['python', 'javascript'] as const)('interrupted at any moment of its beginning leaves the memory of %s alone', async (language) => {
+    await sandbox.code('kept = 5', { language })
+    for (const ms of [0, 1, 2, 3, 5, 8]) {
+      const run = sandbox.code(language === 'python' ? 'import time; time.sleep(60)' : 'await new Promise((r) => setTimeout(r, 60_000))', { language })
+      void run.catch(() => undefined)
+      await new Promise((resolve) => setTimeout(resolve, ms))
+      await run.interrupt()
+      const { status, isStateKept } = await run
+      expect({ ms, status, isStateKept }).toEqual({ ms, status: 'interrupted', isStateKept: true })
+    }
+    expect((await sandbox.code('kept', { language })).text).toBe('5')
+  })
+
   test('keeps output up to the limit, and tells that there was more', async () => {
     await using small = await Sandbox.create({ ...plain, platform, limits: { output: '1k' } })
     const { stdout, truncated, status } = await small.code('print("x" * 100_000)')
@@ -161,6 +174,13 @@ describe('input', { timeout }, () => {
     const onInput = (prompt: string): string => `${prompts.push(prompt)}`
     expect((await sandbox.code(source, { onInput })).text).toBe("('1', '2')")
     expect(prompts).toEqual(['a ', 'b '])
+  })
+
+  test('of a line that is too long is refused, and costs no memory of the context', async () => {
+    await sandbox.code('kept = 5')
+    const refused = await rejectionOf(sandbox.code('input()', { onInput: () => 'a'.repeat(2 ** 24 + 1) }))
+    expect([refused.code, refused.message]).toEqual(['invalid', 'line: must have at most 16777216 bytes, has 16777217'])
+    expect((await sandbox.code('kept')).text).toBe('5')
   })
 
   test('is asked for by events', async () => {
