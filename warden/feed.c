@@ -96,12 +96,14 @@ static ssize_t hand_on(struct feed *feed, const uint8_t *bytes, size_t length)
   return (ssize_t)handed;
 }
 
-/* Credit goes back in quarters of a window: each return wakes the engine. */
+/* Each return of credit wakes the engine; but what a pipe takes is to be given back whether or not its program reads. */
+enum { OWED_LEAST = 131072 };
+
 static void owe(struct warden *warden, struct run *run, size_t bytes)
 {
   struct feed *feed = &run->feed;
   feed->owed += (uint32_t)bytes;
-  if (feed->owed < FRAME_WINDOW / 4) return;
+  if (feed->owed < OWED_LEAST) return;
   bytes = feed->owed;
   feed->owed = 0;
   give_back(warden, run, bytes);

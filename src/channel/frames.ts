@@ -9,7 +9,7 @@ import { SandboxError } from '../contract/errors.js'
 
 export const headerBytes = 12
 export const protocolVersion = 3
-export const windowBytes = 512 * 1024
+export const windowBytes = 2 * 1024 * 1024
 export const maxPieceBytes = 256 * 1024
 export const maxFilterBytes = 32_768
 export const maxRulesBytes = 4 * 2 ** 20

@@ -5,7 +5,7 @@ import type { Readable, Writable } from 'node:stream'
 
 /** The built program, or a sanitizer build of it named by the environment. */
 export const WARDEN = process.env.WARDEN_UNDER_TEST ?? join(import.meta.dirname, '../../dist/native', `linux-${process.arch}`, 'warden')
-export const WINDOW = 524288
+export const WINDOW = 2097152
 
 export const TYPE = {
   HELLO: 0x01,
