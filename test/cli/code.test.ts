@@ -86,6 +86,7 @@ describe('glovebox code', { timeout: patience }, () => {
 
   test.each([
     ['exit(7)', 7],
+    ['exit(10 ** 300)', 255],
     ['import sys; sys.exit(0)', 0],
     ['raise SystemExit(256 + 3)', 3],
     ['raise ValueError("no")', 1],

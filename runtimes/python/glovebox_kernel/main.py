@@ -196,7 +196,8 @@ class Kernel(Showing):
         if code is None:
             return 0
         if isinstance(code, int):
-            return int(code) & 0xFF
+            # As Python: what fits no number of C's is none of success.
+            return int(code) & 0xFF if -(2**63) <= code < 2**63 else 255
         sys.stderr.write("%s\n" % (code,))
         return 1
 

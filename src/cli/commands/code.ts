@@ -126,15 +126,20 @@ async function runAll(setting: Setting, pieces: readonly (Source & { readonly co
   return exitCode
 }
 
+/** As the system cuts what a program ends with; a number that is too large for any is no success. */
+function cutCode(code: number): number {
+  return Number.isSafeInteger(code) ? code & 255 : 255
+}
+
 /** As a shell would tell it of a program. */
 function codeOf({ status, code: own, outcome }: CodeEnding): number {
   switch (status) {
     case 'ok':
       return exitCodes.ok
     case 'error':
-      return own === undefined || own === 0 ? 1 : own & 255
+      return cutCode(own ?? 1) || 1
     case 'exit':
-      return (own ?? 0) & 255
+      return cutCode(own ?? 0)
     case 'interrupted':
       return signalExitCode('SIGINT')
     case 'timed-out':
