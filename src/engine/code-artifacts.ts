@@ -60,18 +60,19 @@ export class Workspace implements ArtifactWatch {
     const lacks = new Set<string>()
     let hashedBytes = 0
     const late = AbortSignal.timeout(readMs)
+    const isLate = (): boolean => late.aborted
     for (const [name, entry] of touched) {
-      if (late.aborted) break
+      if (isLate()) break
       if (artifacts.length >= mostArtifacts) lacks.add(`more than ${mostArtifacts} files were created or changed`)
       else if (hashedBytes + entry.size > mostHashedBytes) lacks.add(`the files have more than ${bytesInUnits(mostHashedBytes, Math.floor)} together`)
       else {
         hashedBytes += entry.size
         const artifact = await this.#artifact(entry, { change: before.has(name) ? 'changed' : 'created', signal: late }).catch(() => undefined)
         if (artifact) artifacts.push(artifact)
-        else if (!late.aborted) lacks.add('a file could not be read, or its name is no text')
+        else if (!isLate()) lacks.add('a file could not be read, or its name is no text')
       }
     }
-    if (late.aborted) lacks.add(`the files could not be read within ${readMs / 1000} s`)
+    if (isLate()) lacks.add(`the files could not be read within ${readMs / 1000} s`)
     return { artifacts, ...(lacks.size > 0 && { artifactsMissing: [...lacks].join('; ') }) }
   }
 
