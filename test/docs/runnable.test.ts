@@ -40,13 +40,13 @@ describe('the documents', () => {
 
   it.each(snippets.map((snippet) => [snippet.place, snippet] as const))('%s works as it stands', (_place, snippet) => {
     const result = runSnippet(snippet)
-    expect({ code: result.status, stderr: result.stderr }).toMatchObject({ code: 0 })
+    expect({ code: result.status, stderr: result.stderr, stdout: result.stdout }, `${result.stdout}${result.stderr}`).toMatchObject({ code: 0 })
     if (snippet.shown !== undefined && !matchesShown(result.stdout, snippet.shown)) expect(result.stdout).toBe(snippet.shown)
   })
 
   it.each(examples)('examples/%s works as it stands', (name) => {
     const result = run(process.execPath, [join(root, 'examples', name)])
-    expect({ code: result.status, stderr: result.stderr }).toMatchObject({ code: 0 })
+    expect({ code: result.status, stderr: result.stderr, stdout: result.stdout }, `${result.stdout}${result.stderr}`).toMatchObject({ code: 0 })
     expect(result.stdout).not.toBe('')
   })
 })

@@ -165,7 +165,8 @@ export const filePathCases: readonly Case[] = [
     run: (subject) =>
       withFiles(subject, async ({ sandbox, files, readText, write }) => {
         ensureExited(await sandbox.run(python(links)))
-        ensureSame(await readText('/workspace/l20'), 'end', 'what is behind 21 links')
+        // Half of the forty that the kernel follows: a walk that it has to begin anew counts them twice.
+        ensureSame(await readText('/workspace/l18'), 'end', 'what is behind 19 links')
         for (const [path, codes] of refusedPaths) await ensureRejects(readText(path), codes)
         await ensureRejects(readText(`../../../../../..${subject.host.canaries.file.path}`), ['not-found', 'denied'])
         await ensureRejects(write('/workspace-evil', 'x'), ['denied', 'not-found'])

@@ -60,7 +60,7 @@ export const fileMutants: readonly Mutant[] = [
     depth: 'engine',
     twist: { platform: lyingFiles((honest) => ({ unpack: (path, archive, options) => honest.unpack(path, archive, options).catch(() => 0) })) },
     among: 'files/',
-    caughtBy: ['files/hostile-archives'],
+    caughtBy: ['files/hostile-archives', 'files/owners'],
   },
   {
     name: 'says that there was room for what there was none',

@@ -157,7 +157,7 @@ export const engineMutants: readonly Mutant[] = [
     driver: 'fake',
     depth: 'engine',
     twist: { driver: boastOfLimits },
-    caughtBy: ['limits/disk-enforced', 'limits/inodes-enforced', 'limits/memory-enforced'],
+    caughtBy: ['code/out-of-memory', 'limits/disk-enforced', 'limits/inodes-enforced', 'limits/memory-enforced'],
   },
   {
     name: 'tells a timeout as a success',
