@@ -23,7 +23,7 @@ export async function listenOnLoopback(order: LoopbackOrder): Promise<LoopbackLi
     port,
     close: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      for (const socket of sockets) socket.resetAndDestroy()
+      for (const socket of sockets) breakOff(socket)
       await closed
     },
   }
@@ -52,6 +52,12 @@ function connectionOf(socket: Socket): LoopbackConnection {
     closed,
     write: (bytes) => new Promise((resolve, reject) => socket.write(bytes, (error) => (error ? reject(error) : resolve()))),
     end: () => new Promise((resolve) => (socket.destroyed ? resolve() : socket.end(() => resolve()))),
-    destroy: () => void socket.resetAndDestroy(),
+    destroy: () => breakOff(socket),
   }
+}
+
+/** A reset in the midst of an end would be refused by the system's library, and leave the socket open for as long as this process lives. */
+function breakOff(socket: Socket): void {
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy()
+  else socket.resetAndDestroy()
 }
