@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { borrowOrdinaryUser } from './ordinary-user.mjs'
 import { runChecks, runProgram, runVitest } from './suites.mjs'
 import { suiteBlock } from './summary.mjs'
+import { repeatUnsteady } from './unsteady.mjs'
 
 /** @typedef {import('./suites.mjs').SuiteResult} SuiteResult */
 
@@ -47,6 +48,11 @@ function vitestSuites(root, reports) {
   }))
 }
 
+/** @param {Parameters<typeof runVitest>[0]} suite @returns {Promise<SuiteResult>} */
+async function runSteadily(suite) {
+  return await repeatUnsteady(await runVitest(suite), (files) => runVitest({ ...suite, arguments: files }))
+}
+
 /** @param {string} root @returns {Promise<SuiteResult>} */
 async function runAsOrdinaryUser(root) {
   const name = 'as an ordinary user'
@@ -54,7 +60,14 @@ async function runAsOrdinaryUser(root) {
   if (typeof user === 'string') return { name, passed: 0, failures: [], skips: [{ name, reason: user }], seconds: 0, output: '' }
   const folders = [...existing(root, userFolders).map((folder) => `${folder}/`), userFiles, ...alikeForAll.flatMap((path) => ['--exclude', path])]
   try {
-    return await runVitest({ name, root: user.root, arguments: folders, budgetSeconds: 1800, prefix: user.prefix, reportPath: join(user.home, 'report.json') })
+    return await runSteadily({
+      name,
+      root: user.root,
+      arguments: folders,
+      budgetSeconds: 1800,
+      prefix: user.prefix,
+      reportPath: join(user.home, 'report.json'),
+    })
   } finally {
     user.remove()
   }
@@ -85,7 +98,7 @@ export async function runSuites(root) {
   }
   try {
     await run(runAllChecks(root))
-    for (const suite of vitestSuites(root, reports)) await run(runVitest(suite))
+    for (const suite of vitestSuites(root, reports)) await run(runSteadily(suite))
     await run(runAsOrdinaryUser(root))
     await run(runProgram({ name: 'fuzz', root, argv: [process.execPath, 'scripts/fuzz.mjs', '--seconds', '15'], budgetSeconds: 120 }))
     return results

@@ -7,7 +7,7 @@ import { runCommand } from '../command.mjs'
 
 /**
  * @typedef {import('./reporter.mjs').Report} Report
- * @typedef {Report & { name: string, seconds: number, output: string }} SuiteResult
+ * @typedef {Report & { name: string, seconds: number, output: string, unsteady?: Report['failures'] }} SuiteResult
  */
 
 /** @param {string} text */

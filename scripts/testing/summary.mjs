@@ -10,13 +10,15 @@ function totals(results) {
     passed: results.reduce((sum, { passed }) => sum + passed, 0),
     failed: results.reduce((sum, { failures }) => sum + failures.length, 0),
     skipped: results.reduce((sum, { skips }) => sum + skips.length, 0),
+    unsteady: results.reduce((sum, { unsteady = [] }) => sum + unsteady.length, 0),
   }
 }
 
 /** @param {readonly SuiteResult[]} results */
 export function countLine(results) {
-  const { passed, failed, skipped } = totals(results)
-  return `${passed} passed, ${failed} failed${skipped === 0 ? '' : `, ${skipped} skipped`}`
+  const { passed, failed, skipped, unsteady } = totals(results)
+  const rest = [skipped === 0 ? [] : `${skipped} skipped`, unsteady === 0 ? [] : `${unsteady} unsteady`].flat()
+  return [`${passed} passed`, `${failed} failed`, ...rest].join(', ')
 }
 
 /** A line for each reason: many cases are skipped for the same one. @param {SuiteResult['skips']} skips */
@@ -28,19 +30,18 @@ function skipLines(skips) {
   })
 }
 
+/** @param {string} word @param {SuiteResult['failures'][number]} failure */
+function failureLines(word, { name, message }) {
+  const lines = message.trimEnd().split('\n').slice(0, shownLines)
+  return [`  ${word} ${name}`, ...lines.map((line) => `    ${line}`)]
+}
+
 /** @param {SuiteResult} result */
 export function suiteBlock(result) {
   const lines = [`${result.failures.length === 0 ? '✓' : '✗'} ${result.name}: ${countLine([result])} in ${result.seconds.toFixed(1)} s`]
   lines.push(...skipLines(result.skips))
-  for (const { name, message } of result.failures)
-    lines.push(
-      `  FAILED ${name}`,
-      ...message
-        .trimEnd()
-        .split('\n')
-        .slice(0, shownLines)
-        .map((line) => `    ${line}`),
-    )
+  for (const failure of result.failures) lines.push(...failureLines('FAILED', failure))
+  for (const failure of result.unsteady ?? []) lines.push(...failureLines('UNSTEADY (failed beside others, passed alone)', failure))
   if (result.failures.length > 0 && result.output !== '') {
     lines.push(
       '  the end of its output:',

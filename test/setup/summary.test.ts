@@ -7,12 +7,18 @@ interface SuiteResult {
   readonly skips: readonly { readonly name: string; readonly reason: string }[]
   readonly seconds: number
   readonly output: string
+  readonly unsteady?: SuiteResult['failures']
 }
 
 const { countLine, suiteBlock, summaryTable } = (await import(new URL('../../scripts/testing/summary.mjs', import.meta.url).href)) as {
   countLine: (results: readonly SuiteResult[]) => string
   suiteBlock: (result: SuiteResult) => string
   summaryTable: (results: readonly SuiteResult[]) => string
+}
+
+const { filesToRepeat, repeatUnsteady } = (await import(new URL('../../scripts/testing/unsteady.mjs', import.meta.url).href)) as {
+  filesToRepeat: (failures: SuiteResult['failures']) => string[]
+  repeatUnsteady: (first: SuiteResult, repeat: (files: string[]) => Promise<SuiteResult>) => Promise<SuiteResult>
 }
 
 const good: SuiteResult = { name: 'unit', passed: 12, failures: [], skips: [], seconds: 3.21, output: 'noise' }
@@ -55,5 +61,30 @@ describe('the end of npm test', () => {
       '    | last',
       '',
     ])
+  })
+})
+
+describe('a test that fails beside others', () => {
+  const failure = (name: string) => ({ name, message: 'too late' })
+  const [slow, other] = [failure('test/cli/sh.test.ts > is slow'), failure('test/cli/sh.test.ts > is wrong')]
+  const first: SuiteResult = { ...good, failures: [slow, other] }
+
+  it('is run once more, alone: what passes then is told as unsteady, what does not has failed', async () => {
+    const asked: string[][] = []
+    const result = await repeatUnsteady(first, (files) => {
+      asked.push(files)
+      return Promise.resolve({ ...good, passed: 1, failures: [other], seconds: 1 })
+    })
+    expect(asked).toEqual([['test/cli/sh.test.ts']])
+    expect(result).toMatchObject({ passed: 13, failures: [other], unsteady: [slow], seconds: 4.21 })
+    expect(countLine([result])).toBe('13 passed, 1 failed, 1 unsteady')
+    expect(suiteBlock(result)).toContain('  UNSTEADY (failed beside others, passed alone) test/cli/sh.test.ts > is slow\n    too late\n')
+  })
+
+  it('has no second chance where it is a wall, where much else failed, or where it is no test', async () => {
+    expect(filesToRepeat([slow, failure('test/conformance/bwrap-engine.test.ts > isolation-files/secrets')])).toEqual([])
+    expect(filesToRepeat(['a', 'b', 'c', 'd'].map((name) => failure(`test/cli/${name}.test.ts > x`)))).toEqual([])
+    expect(filesToRepeat([slow, failure('unit')])).toEqual([])
+    expect(await repeatUnsteady({ ...good, failures: [failure('unit')] }, () => Promise.reject(new Error('was run')))).toMatchObject({ passed: 12 })
   })
 })
