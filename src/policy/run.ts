@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import type { LimitName, runLimitsSchema } from '../contract/limits.js'
 import { type onOutputLimit, runRequestSchema, type TerminalSize } from '../contract/run.js'

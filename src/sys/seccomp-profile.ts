@@ -1,5 +1,5 @@
 import { constants } from 'node:os'
-import { z } from 'zod'
+import * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import { parseJson } from '../contract/json-text.js'
 
