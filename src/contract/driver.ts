@@ -7,7 +7,7 @@ import type { Mount, RootMode, Tier, UserName } from './spec.js'
 export type DriverLimit = Exclude<LimitName, 'time' | 'output'>
 
 /** What a spec may ask of a driver beyond limits and users. */
-export type Feature = 'commands' | 'mounts-ro' | 'mounts-overlay' | 'mounts-rw' | 'root-overlay' | 'pause'
+export type Feature = 'commands' | 'mounts-ro' | 'mounts-overlay' | 'mounts-rw' | 'root-overlay' | 'pause' | 'liners'
 
 export type Availability = { readonly available: true } | { readonly available: false; readonly why: string }
 
@@ -64,6 +64,8 @@ export interface CellSpec {
   readonly mounts: readonly Mount[]
   /** Undefined: every program may be executed. */
   readonly commands: CommandRules | undefined
+  /** Whether runs can each be given a liner in it. Only the engine asks for that. */
+  readonly liners?: boolean
 }
 
 /** What may be executed and read once only some programs may be started; paths as the cell sees them. */
@@ -202,7 +204,7 @@ export interface Bystander {
 /** The cell as a whole; one program that waits at its gate, by its pid in the cell; or every process and thread there is. */
 export type PostureSubject =
   | { readonly kind: 'cell' }
-  | { readonly kind: 'program'; readonly pid: number; readonly depth: 'full' | 'short'; readonly group: string | undefined }
+  | { readonly kind: 'program'; readonly pid: number; readonly depth: 'full' | 'short'; readonly group: string | undefined; readonly liner?: boolean }
   | { readonly kind: 'everything' }
 
 /** Undefined: held only by the sandbox's own. */

@@ -159,7 +159,7 @@ export function judgeCommands(trial: Trial): Availability {
   return { available: false, why: `a cell with rules for files did not open: ${lastLine(trial.said) || 'it ended without a word'}` }
 }
 
-export function judgeFeatures(facts: HostFacts, overlayTrial: string | undefined): Omit<Probe['features'], 'commands' | 'mounts-overlay' | 'pause'> {
+export function judgeFeatures(facts: HostFacts, overlayTrial: string | undefined): Omit<Probe['features'], 'commands' | 'mounts-overlay' | 'pause' | 'liners'> {
   const mounts = judgeMounts(facts)
   return { 'mounts-ro': mounts, 'mounts-rw': mounts, 'root-overlay': judgeOverlay(facts, overlayTrial) }
 }

@@ -66,7 +66,13 @@ function describe(facts: HostFacts, { obstacles, cgroups, overlayTrial, ruled, l
     obstacles,
     limits: judgeLimits(facts, 'unavailable' in cgroups ? (cgroups.enforces ?? cgroups.unavailable) : cgroups.enforces),
     users: judgeUsers(facts),
-    features: { ...judgeFeatures(facts, overlayTrial), commands: judgeCommands(ruled), 'mounts-overlay': judgeLaidMounts(laid), pause: judgePause(cgroups) },
+    features: {
+      ...judgeFeatures(facts, overlayTrial),
+      commands: judgeCommands(ruled),
+      'mounts-overlay': judgeLaidMounts(laid),
+      pause: judgePause(cgroups),
+      liners: { available: false, why: 'not tried' },
+    },
     filtersSyscalls: true,
     isolates: true,
     facts: {
