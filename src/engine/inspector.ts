@@ -27,6 +27,11 @@ export interface GatedProgram {
   readonly depth: 'full' | 'short'
 }
 
+/** Of a program that waits to be told what it is to become. */
+export interface ReadyLook extends Look {
+  readonly depth: GatedProgram['depth']
+}
+
 interface LookOrder extends Pick<GatedProgram, 'pid' | 'user' | 'depth'> {
   readonly request: ReadyRequest & Pick<StartRequest, 'layers' | 'aside'>
 }
@@ -83,14 +88,20 @@ export class Inspector {
     }
   }
 
-  /** The same for one that is nobody's run yet. */
-  inspectReady(program: Pick<GatedProgram, 'pid' | 'user'> & { readonly request: ReadyRequest }): Promise<Look> {
-    return this.#look({ ...program, depth: 'short' })
+  /** The same for one that is nobody's run yet, as thoroughly as a program of its user would be looked at now. */
+  async inspectReady(program: Pick<GatedProgram, 'pid' | 'user'> & { readonly request: ReadyRequest }): Promise<ReadyLook> {
+    const depth = this.depthFor(program.user.name)
+    return { depth, ...(await this.#look({ ...program, depth })) }
   }
 
   /** What was seen of it is told of this run. */
-  adopt(look: Look, run: ProgramLook['run']): void {
-    this.#short = { run, ...look }
+  adopt({ depth, ...look }: ReadyLook, run: ProgramLook['run']): void {
+    if (depth === 'short') {
+      this.#short = { run, ...look }
+      return
+    }
+    this.#full = { run, ...look }
+    this.#known.plain.add(run.user)
   }
 
   /** The same for one of our own, which is nobody's run. */

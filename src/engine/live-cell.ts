@@ -19,12 +19,14 @@ import { LifetimeClock } from './lifetime-clock.js'
 import type { MadeCell } from './making.js'
 import { brokenCell } from './open-cell.js'
 import type { ProgramSurroundings } from './program-starter.js'
-import { ReadyPrograms } from './ready-programs.js'
+import { type Held, ReadyPrograms } from './ready-programs.js'
 import { RunningProgram } from './running-program.js'
 
 /** A cell that was looked at, with the root that its programs see. */
 export interface MadeHome extends MadeCell {
   readonly root: TemplateRoot
+  /** Its first program, made ready before it was anyone's. */
+  readonly first?: Held
 }
 
 /** What of its sandbox a cell needs. */
@@ -65,7 +67,7 @@ export class LiveCell {
     this.#order = order
     this.#files = this.#hostWith(() => this.surroundings)
     // A profile of the user's own may refuse what a program does between its release and its execve.
-    if (made.inspector && order.info().spec.seccomp === undefined) this.#ready = new ReadyPrograms(() => this.surroundings)
+    if (made.inspector && order.info().spec.seccomp === undefined) this.#ready = new ReadyPrograms(() => this.surroundings, made.first)
   }
 
   get files(): FilesHost {

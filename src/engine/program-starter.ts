@@ -75,7 +75,7 @@ function refuseUnheld({ limits }: RunPlan, probe: Probe): void {
   if (lacking.length > 0) throw new SandboxError('unsupported', lacking.join('; '), { hint: 'glovebox doctor' })
 }
 
-function limitsOf({ limits }: RunPlan): RunLimits {
+export function limitsOf({ limits }: RunPlan): RunLimits {
   const own = (name: 'memory' | 'processes', value: number): number | undefined => (limits.stated.includes(name) ? value : undefined)
   return { memoryBytes: own('memory', limits.memoryBytes), processes: own('processes', limits.processes) }
 }
