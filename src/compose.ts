@@ -7,7 +7,8 @@ import { reworded, SandboxError } from './contract/errors.js'
 import type { Platform } from './contract/platform.js'
 import { type PlatformSettings, platformSettingsSchema } from './contract/platform-settings.js'
 import { type Policy, type PolicyInput, type PresetName, presetNames } from './contract/policy.js'
-import { createBwrapDriver } from './drivers/bwrap/driver.js'
+import { type BwrapDriverOptions, createBwrapDriver } from './drivers/bwrap/driver.js'
+import { createTrialMemory } from './drivers/bwrap/trial-memory.js'
 import { createFakeDriver } from './drivers/fake/driver.js'
 import { Engine, type EngineOptions } from './engine/engine.js'
 import { mergePolicies, noPolicy, parsePolicy, parsePolicyText, shownBy } from './policy/policy-file.js'
@@ -44,7 +45,7 @@ export function engineOptions(settings: PlatformSettings): EngineOptions {
   const templates = cacheDir === undefined ? {} : { cache: join(cacheDir, 'templates') }
   const operator = operatorPolicy(policy)
   return {
-    drivers: drivers ?? builtInDrivers(),
+    drivers: drivers ?? builtInDrivers({ trials: createTrialMemory() }),
     templates: createTemplates({ ...templates, store: new TemplateStore(templateDir) }),
     commands: createCommandResolver(templates),
     mounts: resolveMounts,
@@ -101,14 +102,14 @@ export function readPolicy(nameOrPath: string): PresetName | PolicyInput {
   return { ...document, defaults: { ...defaults, seccomp: resolve(dirname(nameOrPath), defaults.seccomp) } }
 }
 
-/** What each driver can do on this machine, whatever policies say. */
+/** What each driver can do on this machine, whatever policies say, found by trying now. */
 export function probeDrivers(): Promise<readonly Probe[]> {
   return Promise.all(builtInDrivers().map((driver) => driver.probe()))
 }
 
 /** Each builds its cells with what only Linux has. */
-function builtInDrivers(): readonly Driver[] {
-  return process.platform === 'linux' ? [createBwrapDriver(), createFakeDriver()] : []
+function builtInDrivers(options: BwrapDriverOptions = {}): readonly Driver[] {
+  return process.platform === 'linux' ? [createBwrapDriver(options), createFakeDriver()] : []
 }
 
 /** A compiler that is made when the first cell needs a filter. */

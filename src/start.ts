@@ -4,18 +4,13 @@ import { fileURLToPath } from 'node:url'
 import { runProgram } from './sys/code-cache.js'
 import { cachePlace } from './sys/places.js'
 
-/** Only commands are worth a cache: help and version are printed faster than one is read. */
-function partOf(word: string | undefined): string | undefined {
-  return word !== undefined && /^[a-z]{1,16}$/.test(word) && word !== 'help' ? word : undefined
-}
-
-const part = partOf(process.argv[2])
+const [, , word = ''] = process.argv
 
 runProgram({
   path: fileURLToPath(new URL('./cli/program.js', import.meta.url)),
-  part: part ?? 'none',
+  part: /^[a-z]{1,16}$/.test(word) ? word : 'other',
   folder: () => {
-    if (part === undefined || process.env.NODE_DISABLE_COMPILE_CACHE) throw new Error('no cache is wanted')
+    if (process.env.NODE_DISABLE_COMPILE_CACHE) throw new Error('no cache is wanted')
     return join(cachePlace(), 'code')
   },
 })

@@ -1,7 +1,7 @@
 import type { Availability, Obstacle, Probe } from '../../contract/driver.js'
 import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { capabilityMask, launcherCapabilities } from './capabilities.js'
-import type { HostFacts } from './facts.js'
+import type { HostFacts, IdFacts } from './facts.js'
 import { overlayNeedsRanges } from './mount-refusals.js'
 
 /** What became of a cell that was opened only to see whether it opens. */
@@ -18,7 +18,7 @@ const rangeFirst = 0x78000000
 const rangeLast = 0x7fffffff
 
 /** A range of ids for each cell needs privilege, and a user namespace of our own that has those ids. */
-export function canMapRanges(facts: HostFacts): boolean {
+export function canMapRanges(facts: IdFacts): boolean {
   const needed = capabilityMask(launcherCapabilities)
   return (
     facts.uid === 0 && (facts.capabilities & needed) === needed && facts.uidMap.some(([inside, , count]) => inside <= rangeFirst && inside + count > rangeLast)

@@ -8,6 +8,7 @@ import { randomId } from '../../sys/random-id.js'
 import { capture } from '../../sys/spawn.js'
 import { makeTempFolder, removeTree } from '../../sys/temp-folder.js'
 import { type HostFacts, readHostFacts } from './facts.js'
+import type { TrialMemory } from './trial-memory.js'
 import {
   canMapRanges,
   judgeCommands,
@@ -30,19 +31,22 @@ export interface ProbeOptions {
   cgroups(): Promise<Cgroups | CgroupsUnavailable>
   /** What the cells opened so far share with the host in spite of themselves; empty when nothing. */
   sharedFiles(): string
+  readonly trials: TrialMemory | undefined
 }
 
 /** Never throws: what goes wrong is an obstacle. */
 export async function probeHost(options: ProbeOptions): Promise<Probe> {
-  const facts = await readHostFacts()
+  const known = options.trials?.recall()
+  const facts = await readHostFacts(known)
   const before = obstaclesBefore(facts)
   if (before.length > 0)
     return describe(facts, { obstacles: before, cgroups: { unavailable: 'not looked for' }, overlayTrial: 'not tried', ruled: notTried, laid: notTried })
   const cgroups = await options.cgroups().catch((error: unknown): CgroupsUnavailable => ({ unavailable: String(error) }))
-  const { ruled, laid, plain } = await tryCells(options)
-  const overlayTrial = canMapRanges(facts) ? await tryOverlay() : undefined
+  const { ruled, laid, plain, overlayTrial } = known === undefined ? await tryAll(options, facts) : allOpened
   const found = describe(facts, { obstacles: plain.opened ? [] : [obstacleOf(facts, plain)], cgroups, overlayTrial, ruled, laid })
   const sharedFiles = options.sharedFiles()
+  const isWorthKeeping = known === undefined && ruled.opened && laid.opened && overlayTrial === undefined && sharedFiles === ''
+  if (isWorthKeeping && facts.bwrap) options.trials?.keep(facts.bwrap.version)
   return sharedFiles === '' ? found : { ...found, facts: { ...found.facts, 'shared files': sharedFiles } }
 }
 
@@ -114,10 +118,21 @@ const tryRules: Attempt = {
   },
 }
 
-type Trials = Readonly<Record<'ruled' | 'laid' | 'plain', Trial>>
+type CellTrials = Readonly<Record<'ruled' | 'laid' | 'plain', Trial>>
+
+interface Trials extends CellTrials {
+  /** Why a writable root could not be built; undefined where it could, or needs privilege that is not there. */
+  readonly overlayTrial: string | undefined
+}
+
+const allOpened: Trials = { ruled: { opened: true }, laid: { opened: true }, plain: { opened: true }, overlayTrial: undefined }
+
+async function tryAll(options: ProbeOptions, facts: HostFacts): Promise<Trials> {
+  return { ...(await tryCells(options)), overlayTrial: canMapRanges(facts) ? await tryOverlay() : undefined }
+}
 
 /** The hardest first: where that opens, the others would. */
-async function tryCells(options: ProbeOptions): Promise<Trials> {
+async function tryCells(options: ProbeOptions): Promise<CellTrials> {
   const folder = await makeTempFolder('glovebox-trial-')
   try {
     const mounts: CellSpec['mounts'] = [{ source: folder, target: '/workspace', mode: 'overlay' }]
