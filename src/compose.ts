@@ -1,6 +1,6 @@
 /** The one place that knows every room: puts drivers, templates and the engine together, and owns the default platform. */
 import { readFileSync } from 'node:fs'
-import { arch, availableParallelism, release } from 'node:os'
+import { arch, availableParallelism, freemem, release } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import type { Driver, Probe, TemplateRoot } from './contract/driver.js'
 import { reworded, SandboxError } from './contract/errors.js'
@@ -54,6 +54,7 @@ export function engineOptions(settings: PlatformSettings): EngineOptions {
     machine: thisMachine,
     listen: listenOnLoopback,
     runtimes: runtimeFiles,
+    onIdleExit: whenNothingIsLeftToDo,
     snapshots: snapshotDir === undefined ? createSnapshotStore() : createSnapshotStore(() => snapshotDir),
     ...(operator && { policy: operator }),
     ...(bounds && { bounds }),
@@ -143,6 +144,20 @@ const thisMachine: EngineOptions['machine'] = {
   kernel: release(),
   arch: arch(),
   processors: availableParallelism(),
+  freeBytes: freemem,
+}
+
+/** What waits keeps no process alive, so its end is the moment to be rid of it. A process that is ended otherwise leaves as much as one with open sandboxes does. */
+function whenNothingIsLeftToDo(act: () => Promise<void>): () => void {
+  const listener = (): void => {
+    // What is closed may keep nothing alive either.
+    const alive = setInterval(() => undefined, 1000)
+    act()
+      .catch(() => undefined)
+      .finally(() => clearInterval(alive))
+  }
+  process.on('beforeExit', listener)
+  return () => process.off('beforeExit', listener)
 }
 
 function readVersion(): string {

@@ -30,6 +30,8 @@ import type { KeepAside } from './snapshots-facet.js'
 export interface SandboxMaking {
   readonly info: SandboxInfo
   readonly home: MadeHome
+  /** How its first cell came about. */
+  readonly made: ReceiptStory['made']
   /** All that holds its limits, runs and mounts. */
   readonly policy: Policy
   /** Who stated what when it was created. */
@@ -153,7 +155,8 @@ export class LiveSandbox {
   /** What holds, looked at now. Throws SandboxError('conflict') while there is nothing to look at. */
   async receipt(): Promise<UnsignedReceipt> {
     const { machine, policy } = this.#making
-    const story = async (): Promise<ReceiptStory> => ({ usage: await this.usage(), runs: this.#ledger.runs, info: this.info, origins: this.#origins })
+    const { made } = this.#making
+    const story = async (): Promise<ReceiptStory> => ({ usage: await this.usage(), runs: this.#ledger.runs, info: this.info, origins: this.#origins, made })
     return this.asked(async () => receiptNow({ cell: this.#hold.here, machine, policy, story }))
   }
 

@@ -26,6 +26,7 @@ export class PoolShelf<Item extends PoolItem> {
   #resting: Resting<Item>[] = []
   /** Being closed, or not closed when they should have been. */
   readonly #leaving = new Set<Item>()
+  readonly #closings = new Set<Promise<void>>()
   #tending: Deadline | undefined
 
   constructor(order: ShelfOrder) {
@@ -68,8 +69,19 @@ export class PoolShelf<Item extends PoolItem> {
     await Promise.all(this.#resting.filter(({ item }) => isStale(item)).map((each) => this.#discard(each)))
   }
 
+  /** Settles when one that is being closed is, or is not; undefined when none is. */
+  get nextLeft(): Promise<void> | undefined {
+    return this.#closings.size === 0 ? undefined : Promise.race(this.#closings).catch(() => undefined)
+  }
+
   /** What is not closed keeps its place, and is told of. */
   async leave(item: Item): Promise<void> {
+    const closing = this.#close(item)
+    this.#closings.add(closing)
+    await closing.finally(() => this.#closings.delete(closing))
+  }
+
+  async #close(item: Item): Promise<void> {
     this.#leaving.add(item)
     try {
       await item.close()

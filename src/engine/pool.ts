@@ -61,7 +61,8 @@ export class Pool<Item extends PoolItem> {
   readonly #makes = new Set<Promise<unknown>>()
   readonly #inUse = new Set<HandedOut<unknown, Item>>()
   readonly #shelf: PoolShelf<Item>
-  #refills = 0
+  /** What is being made for nobody yet. */
+  readonly #refills = new Map<AbortController, Promise<void>>()
   #usedAt = performance.now()
   #isAsleep = false
   #backoffMs = 0
@@ -96,14 +97,9 @@ export class Pool<Item extends PoolItem> {
     return this.#shelf.available + this.#makes.size + this.#shelf.leaving
   }
 
-  /** When it was last asked. */
-  get usedAt(): number {
-    return this.#usedAt
-  }
-
-  /** Begins to make what is to wait. */
-  warm(): void {
-    this.#pump()
+  /** One that waits from then on, as nobody has it; it shows that there can be any. */
+  first(signal?: AbortSignal): Promise<Item> {
+    return this.acquire((item) => ({ value: item, over: Promise.resolve(item), close: () => item.close() }), signal)
   }
 
   /** Of one that nobody has. `handOut` is called once, at once when it is there. */
@@ -122,9 +118,14 @@ export class Pool<Item extends PoolItem> {
     return await lent
   }
 
-  /** One that waits is closed, so that there is room for something else; undefined when none waits. */
+  /** Those that are being made for somebody. */
+  get promised(): number {
+    return Math.min(this.#makes.size, this.#waiters.count)
+  }
+
+  /** One that nobody waits for goes, so that there is room for something else. Undefined when there is none. */
   giveWay(): Promise<void> | undefined {
-    return this.#shelf.dropOldest()
+    return this.#shelf.dropOldest() ?? this.#callOffRefill() ?? this.#shelf.nextLeft
   }
 
   /** Those that wait and are not to be used any more are closed. */
@@ -197,7 +198,9 @@ export class Pool<Item extends PoolItem> {
   #pump(): void {
     this.#order.onChange?.()
     if (this.#isClosed) return
-    for (let item = this.#waiters.count > 0 ? this.#shelf.pick() : undefined; item; item = this.#waiters.count > 0 ? this.#shelf.pick() : undefined) {
+    while (this.#waiters.count > 0) {
+      const item = this.#shelf.pick()
+      if (!item) break
       this.#waiters.give(item)
     }
     while (this.#makes.size < this.#waiters.count && this.#total < this.#order.max) void this.#make()
@@ -205,8 +208,8 @@ export class Pool<Item extends PoolItem> {
   }
 
   /** Settles when it waits and is ready, or is in use, or did not come about. */
-  async #make(): Promise<void> {
-    const making = this.#order.make(this.#calledOff.signal)
+  async #make(signal = this.#calledOff.signal): Promise<void> {
+    const making = this.#order.make(signal)
     this.#makes.add(making)
     let waits: Promise<unknown> | undefined
     try {
@@ -217,7 +220,7 @@ export class Pool<Item extends PoolItem> {
       waits = this.#put(item)
     } catch (error) {
       this.#makes.delete(making)
-      if (!this.#waiters.fail(error) && !this.#isClosed) this.#backOff(error)
+      if (!signal.aborted && !this.#waiters.fail(error)) this.#backOff(error)
     }
     this.#pump()
     await waits
@@ -256,16 +259,26 @@ export class Pool<Item extends PoolItem> {
 
   get #lacks(): boolean {
     const { size, max, atOnce } = this.#order
-    if (this.#isClosed || this.#isAsleep || this.#waiters.count > 0 || this.#refills >= atOnce) return false
+    if (this.#isClosed || this.#isAsleep || this.#waiters.count > 0 || this.#refills.size >= atOnce) return false
     return this.#shelf.available + this.#makes.size < size && this.#total < max && this.#order.hasRoom()
   }
 
   async #refill(): Promise<void> {
     if (!this.#lacks) return
-    this.#refills += 1
-    await this.#make()
-    this.#refills -= 1
+    const unwanted = new AbortController()
+    const made = this.#make(AbortSignal.any([this.#calledOff.signal, unwanted.signal]))
+    this.#refills.set(unwanted, made)
+    await made
+    this.#refills.delete(unwanted)
     this.#scheduleRefill()
+  }
+
+  /** Whoever waits gets what is being made for nobody. */
+  #callOffRefill(): Promise<void> | undefined {
+    const [latest] = [...this.#refills].reverse().filter(([{ signal }]) => !signal.aborted)
+    if (!latest || this.#waiters.count > 0) return undefined
+    latest[0].abort(new SandboxError('closed', 'there is no room for it now'))
+    return latest[1]
   }
 
   async #finishMakes(): Promise<void> {

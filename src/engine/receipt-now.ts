@@ -11,6 +11,7 @@ export interface ReceiptStory {
   readonly origins: Origins
   readonly runs: ReceiptFacts['runs']
   readonly usage: SandboxUsage
+  readonly made: ReceiptFacts['made']
 }
 
 export interface ReceiptOrder extends Pick<ReceiptFacts, 'machine'> {

@@ -136,12 +136,13 @@ function withEnding(program: PlatformProcess, change: (ending: Ending) => Ending
 /** What no lie is about. */
 function facetsOf({
   life,
+  pools,
   ports,
   files,
   processes,
   snapshots,
   changes,
   code,
-}: Platform): Pick<Platform, 'life' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes' | 'code'> {
-  return { life, ports, files, processes, snapshots, changes, code }
+}: Platform): Pick<Platform, 'life' | 'pools' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes' | 'code'> {
+  return { life, pools, ports, files, processes, snapshots, changes, code }
 }
