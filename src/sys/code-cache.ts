@@ -60,7 +60,9 @@ function readProgram(path: string): Program {
   const file = openSync(path, 'r')
   try {
     const { dev, ino, size, ctimeNs } = fstatSync(file, { bigint: true })
-    const words = [process.version, process.arch, path, dev, ino, size, ctimeNs].join(' ')
+    // What V8 compiles depends on its flags too.
+    const flags = [...process.execArgv, process.env.NODE_OPTIONS ?? '']
+    const words = JSON.stringify([process.version, process.arch, ...flags, path, ...[dev, ino, size, ctimeNs].map(String)])
     // V8 wants what follows it at a multiple of eight.
     const identity = Buffer.alloc(Math.ceil((Buffer.byteLength(words) + 1) / 8) * 8, '\n')
     identity.write(words)

@@ -3,9 +3,9 @@
  * remembered, and it enforces nothing: a cell that does not open is an error, and of one that does everything that was demanded is read back before
  * its first program runs. What limits hold is found out by each process itself.
  */
-import { randomUUID } from 'node:crypto'
-import { readFileSync, readlinkSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { type NativeName, nativeProgram } from '../../sys/native.js'
 import { cachePlace } from '../../sys/places.js'
 import { bwrapPath } from './facts.js'
@@ -23,24 +23,24 @@ const edition = 1
 const lastingMs = 3_600_000
 
 interface Kept {
-  readonly surroundings: string
   readonly bwrapVersion: string
   readonly atMs: number
 }
 
 /** `folder` is asked for when it is first needed; a place that cannot be had or written means that everything is tried again. */
 export function createTrialMemory(folder: () => string = cachePlace): TrialMemory {
-  const place = (): string => join(folder(), 'trials.json')
+  // By what it is true of, so that two installations do not forget for each other.
+  const place = (): string => join(folder(), 'trials', createHash('sha256').update(surroundings()).digest('hex').slice(0, 32))
   return {
     recall: () =>
       orNothing(() => {
         const kept = JSON.parse(readFileSync(place(), 'utf8')) as Kept
         const ageMs = Date.now() - kept.atMs
-        return ageMs >= 0 && ageMs < lastingMs && kept.surroundings === surroundings() ? kept.bwrapVersion : undefined
+        return ageMs >= 0 && ageMs < lastingMs ? kept.bwrapVersion : undefined
       }),
     keep: (bwrapVersion) =>
       orNothing(() => {
-        const kept: Kept = { surroundings: surroundings(), bwrapVersion, atMs: Date.now() }
+        const kept: Kept = { bwrapVersion, atMs: Date.now() }
         replace(place(), JSON.stringify(kept))
       }),
     forget: () => orNothing(() => rmSync(place(), { force: true })),
@@ -57,12 +57,19 @@ function orNothing<T>(act: () => T): T | undefined {
 
 function replace(place: string, text: string): void {
   const draft = `${place}.${randomUUID()}`
+  const folder = dirname(place)
+  orNothing(() => mkdirSync(folder, { mode: 0o700 }))
+  for (const name of readdirSync(folder)) orNothing(() => removeOutdated(join(folder, name)))
   try {
     writeFileSync(draft, text, { mode: 0o600, flag: 'wx' })
     renameSync(draft, place)
   } finally {
     rmSync(draft, { force: true })
   }
+}
+
+function removeOutdated(path: string): void {
+  if (Date.now() - statSync(path).mtimeMs > lastingMs) rmSync(path, { force: true })
 }
 
 const sysctls = ['kernel/unprivileged_userns_clone', 'user/max_user_namespaces', 'kernel/apparmor_restrict_unprivileged_userns']
