@@ -67,9 +67,9 @@ const PROGRAMS = {
     flags: ['-D_GNU_SOURCE'],
     libraries: [],
   },
-  launcher: { sources: ['launcher.c', 'launcher-*.c'], flags: [], libraries: [] },
+  launcher: { sources: ['launcher.c', 'launcher-*.c', 'newest-filter.c'], flags: [], libraries: [] },
   'seccomp-compile': { sources: ['seccomp-compile.c', 'seccomp-*.c'], flags: [], libraries: ['-lseccomp'] },
-  inspect: { sources: ['inspect.c'], flags: [], libraries: [] },
+  inspect: { sources: ['inspect.c', 'newest-filter.c'], flags: [], libraries: [] },
 }
 
 /** @type {Record<string, string>} */

@@ -1,7 +1,7 @@
 import type { CellSpec, GuestUser } from '../../contract/driver.js'
 import type { MountSource } from '../../sys/mount-source.js'
 import { type Capability, capabilityMask, rootCapabilities, singleIdWardenCapabilities, wardenCapabilities } from './capabilities.js'
-import { hasOverlays, mappedOwner, placedMounts } from './placed-mounts.js'
+import { hasOverlays, inspectorDescriptor, mappedOwner, placedMounts } from './placed-mounts.js'
 import { isOverlay } from './root-mode.js'
 
 /** Whose ids a cell has: a range of the host's for itself, or only the one of whoever started it. */
@@ -122,6 +122,7 @@ function launcherArguments(plan: CellPlan): string[] {
     ...['--stage', 'warden', programs.warden],
     '--devices',
     ...['--map', `${ids.base}`, `${ids.size}`, `${infoFd}`, `${blockFd}`],
+    ...['--inspect', `${inspectorDescriptor(plan)}`],
     ...['--drop', `${ids.base + wardenId}`],
   ]
 }

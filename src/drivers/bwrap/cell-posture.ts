@@ -12,6 +12,7 @@ import { boundsOfDisk } from '../../sys/posture/memory-disk.js'
 import { type MountEntry, parseMountTable, reachableMounts } from '../../sys/posture/mount-table.js'
 import { namespaceNames, type Namespaces, readNamespaces } from '../../sys/posture/namespaces.js'
 import { FilterAhead } from '../../sys/posture/filter-ahead.js'
+import type { InspectorPipe } from '../../sys/posture/filter-pipe.js'
 import type { FilterReading } from '../../sys/posture/newest-filter.js'
 import { isGone, readProc } from '../../sys/posture/proc-files.js'
 import { observeProcess, ownFilters, type ProcessFacts, readFacts, type Surroundings } from '../../sys/posture/process-posture.js'
@@ -29,6 +30,8 @@ export interface PostureOptions {
   /** bwrap's monitor, whose child the warden is. */
   readonly monitorPid: number
   readonly groups: CellGroups | undefined
+  /** To the launcher's process that reads one filter; undefined where there is none. */
+  readonly inspector?: InspectorPipe | undefined
 }
 
 export interface CellPosture {
@@ -39,10 +42,10 @@ export interface CellPosture {
   close(): Promise<void>
 }
 
-export function createCellPosture({ monitorPid, groups }: PostureOptions): CellPosture {
+export function createCellPosture({ monitorPid, groups, inspector }: PostureOptions): CellPosture {
   const own = { namespaces: readNamespaces('self'), filters: parseStatus(readProc('self', 'status')).filters ?? 0 }
   const places = createGroupPlaces(readProc('self', 'mountinfo', mountTableBytes))
-  const filters = new FilterAhead()
+  const filters = new FilterAhead(inspector)
   let known: Warden | undefined
   const look = async (subject: PostureSubject): Promise<readonly Posture[]> => {
     const found = known === undefined ? findWarden(monitorPid) : undefined

@@ -11,12 +11,13 @@ import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
 import { findBeneath } from './beneath.js'
 import { type CellPlan, type CellPrograms, cellArgv, guestUsers } from './arguments.js'
 import { BwrapCell, endProcess } from './cell.js'
-import { createInspection } from './cell-inspection.js'
+import { type CellInspection, createInspection } from './cell-inspection.js'
 import { cellLayers } from './cell-layers.js'
 import { createCellLimits } from './cell-limits.js'
 import { bwrapPath } from './facts.js'
 import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
+import { inspectorDescriptor } from './placed-mounts.js'
 
 export interface Opening {
   readonly spec: CellSpec
@@ -33,11 +34,14 @@ export interface Opening {
 export async function openCell(opening: Opening): Promise<Cell> {
   const { lease, signal } = opening
   let process: SpawnedProcess | undefined
+  let inspection: CellInspection | undefined
   try {
     signal.throwIfAborted()
     const plan = planOf(opening)
-    process = await spawnProcess(cellArgv(plan), { cwd: '/', env: {}, descriptors: opening.sources.map(({ descriptor }) => descriptor) })
-    const inspection = createInspection({ plan, lease, monitorPid: process.pid })
+    const inspector = inspectorDescriptor(plan)
+    const descriptors = [...opening.sources.map(({ descriptor }) => descriptor), ...(inspector === undefined ? [] : (['pipe'] as const))]
+    process = await spawnProcess(cellArgv(plan), { cwd: '/', env: {}, descriptors })
+    inspection = createInspection({ plan, lease, monitorPid: process.pid, inspector: inspector === undefined ? undefined : process.pipes.get(inspector) })
     await greeting(process, signal)
     lease.cgroup?.settle()
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid) })
@@ -53,7 +57,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
       release: lease.release,
     })
   } catch (error) {
-    if (process) await endProcess(process, lease.remains)
+    if (process) await Promise.all([endProcess(process, lease.remains), inspection?.close()])
     await lease.release()
     throw error
   }
