@@ -29,7 +29,8 @@ export interface CachedProgram {
   readonly folder: () => string
 }
 
-type Main = (exports: object, require: NodeJS.Require, module: object, path: string, folder: string) => void
+/** What a CommonJS file finds around itself. */
+type Main = (scope: Readonly<Record<string, unknown>>) => void
 
 const readableByOthers = 0o077
 const mostKept = 8
@@ -39,7 +40,7 @@ export function runProgram({ path, part, folder }: CachedProgram): void {
   const { source, identity } = readProgram(path)
   const place = placeOf({ folder, part, identity })
   const cachedData = place === undefined ? undefined : readCache(place, identity)
-  const wrapped = `(function (exports, require, module, __filename, __dirname) {${source}\n})`
+  const wrapped = `(function ({ exports, require, module, __filename, __dirname }) {${source}\n})`
   const script = new Script(wrapped, { filename: path, ...(cachedData && { cachedData }) })
   if (place !== undefined && (cachedData === undefined || script.cachedDataRejected)) {
     process.once('exit', (code) => {
@@ -47,7 +48,8 @@ export function runProgram({ path, part, folder }: CachedProgram): void {
     })
   }
   const main = script.runInThisContext() as Main
-  main({}, createRequire(path), {}, path, dirname(path))
+  const module = { exports: {} }
+  main({ exports: module.exports, require: createRequire(path), module, __filename: path, __dirname: dirname(path) })
 }
 
 interface Program {
