@@ -54,6 +54,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
       inspection,
       cgroup: lease.cgroup,
       remains: lease.remains,
+      inTurn: lease.inTurn,
       release: lease.release,
     })
   } catch (error) {
