@@ -2,8 +2,8 @@ import type { Report, Row } from './report.js'
 import { distinctRows } from './summary.js'
 
 const charted = ['cold', 'one-shot']
-const width = 760
-const nameWidth = 290
+const width = 960
+const nameWidth = 420
 const valueWidth = 70
 const lineHeight = 26
 const top = 64

@@ -30,7 +30,7 @@ interface WarmPoolOptions {
   readonly fresh: Fresh
   readonly template: string
   readonly size: number
-  readonly imports?: readonly string[]
+  readonly imports?: string[]
 }
 
 export const noPools = 'pools are not there yet'
