@@ -40,7 +40,8 @@ export function runProgram({ path, part, folder }: CachedProgram): void {
   const { source, identity } = readProgram(path)
   const place = placeOf({ folder, part, identity })
   const cachedData = place === undefined ? undefined : readCache(place, identity)
-  const wrapped = `(function ({ exports, require, module, __filename, __dirname }) {${source}\n})`
+  // A program that says 'use strict' itself may not stand in a function whose parameters are taken apart.
+  const wrapped = `(function (scope) {"use strict";const { exports, require, module, __filename, __dirname } = scope;${source}\n})`
   const script = new Script(wrapped, { filename: path, ...(cachedData && { cachedData }) })
   if (place !== undefined && (cachedData === undefined || script.cachedDataRejected)) {
     process.once('exit', (code) => {
