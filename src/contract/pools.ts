@@ -56,6 +56,7 @@ export interface PoolInfo {
 export interface PoolStatus {
   /** All there are: available, in use, being made or being closed. */
   readonly total: number
+  /** Those that wait, with all done that can be before somebody asks. */
   readonly available: number
   readonly inUse: number
   /** Callers that wait for one. */

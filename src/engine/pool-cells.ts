@@ -1,4 +1,4 @@
-import type { PoolSettings, PoolStatus } from '../contract/pools.js'
+import type { PoolSettings } from '../contract/pools.js'
 import type { PlatformBounds } from '../contract/platform-settings.js'
 import type { PlannedSandbox } from '../policy/apply.js'
 import type { LiveSandbox } from './live-sandbox.js'
@@ -54,6 +54,8 @@ export class CellPool {
   readonly #ground: PoolGround
   readonly #planned: PlannedSandbox
   readonly pool: Pool<WarmCell>
+  /** Sandboxes in use are listed where all are. */
+  readonly hidden = 0
 
   constructor({ planned, sizes, name, onChange }: CellPoolOrder, ground: PoolGround) {
     this.#ground = ground
@@ -73,10 +75,6 @@ export class CellPool {
       hasRoom: () => ground.count() < bounds.maxSandboxes,
       onChange,
     })
-  }
-
-  get status(): PoolStatus {
-    return this.pool.status
   }
 
   /** Its times and who it is for begin now. */

@@ -27,12 +27,13 @@ export interface ClassOf {
 }
 
 /**
- * The same for all that may get the same cell: everything that a cell and its first program are made of, who stated it, and what holds it. Who a sandbox is for and how
+ * The same for all that may get the same cell: everything that a cell and its first program are made of, who stated its limits, and what holds them. Who a sandbox is for and how
  * long it lives are told when it is handed out, and its variables and its folder when a program is started.
  */
 export function classKey({ planned, fresh, tenant }: ClassOf): string {
-  const { spec, clamped, origins, policy } = planned
+  const { spec, origins, policy } = planned
   const { template, limits, root, user, commands, driver, minTier } = spec
+  const stated = Object.fromEntries(Object.entries(origins).filter(([field]) => field.startsWith('limits.')))
   const policies = policy.layers.map(({ name, defaults, ceiling, onExceed }) => ({ name, defaults, ceiling, onExceed }))
-  return hashOf({ tenant, fresh, template, limits, root, user, commands: commands ?? null, driver: driver ?? null, minTier, clamped, origins, policies })
+  return hashOf({ tenant, fresh, template, limits, root, user, commands: commands ?? null, driver: driver ?? null, minTier, stated, policies })
 }

@@ -4,6 +4,7 @@ import type { PoolItem } from './pool.js'
 interface Resting<Item> {
   readonly item: Item
   readonly since: number
+  isReady: boolean
 }
 
 export interface ShelfOrder {
@@ -33,8 +34,13 @@ export class PoolShelf<Item extends PoolItem> {
     this.#order = order
   }
 
-  get available(): number {
+  get count(): number {
     return this.#resting.length
+  }
+
+  /** Those that are as ready as they get. */
+  get ready(): number {
+    return this.#resting.filter(({ isReady }) => isReady).length
   }
 
   get leaving(): number {
@@ -43,11 +49,12 @@ export class PoolShelf<Item extends PoolItem> {
 
   /** Settles when it is as ready as it gets. */
   async put(item: Item): Promise<void> {
-    const resting = { item, since: performance.now() }
+    const resting = { item, since: performance.now(), isReady: false }
     this.#resting.push(resting)
     void item.ended.then(() => this.#discard(resting))
     this.#tend()
     await item.rest()
+    resting.isReady = true
   }
 
   /** One that is nobody's but the caller's from then on. */

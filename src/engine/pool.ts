@@ -6,6 +6,7 @@
  */
 import { SandboxError } from '../contract/errors.js'
 import type { PoolStatus } from '../contract/pools.js'
+import { newsTakenIn } from './pool-news.js'
 import { PoolShelf } from './pool-shelf.js'
 import { messageOf, PoolWaiters } from './pool-waiters.js'
 
@@ -30,7 +31,7 @@ export interface HandedOut<Value, Item> {
 export interface PoolOrder<Item> {
   /** How it is called in messages. */
   readonly name: string
-  /** So many are to wait. */
+  /** So many are to wait, at first. */
   readonly size: number
   /** So many are there at most. */
   readonly max: number
@@ -68,9 +69,11 @@ export class Pool<Item extends PoolItem> {
   #backoffMs = 0
   #failure: string | undefined
   #refilling: NodeJS.Timeout | undefined
+  #size: number
 
   constructor(order: PoolOrder<Item>) {
     this.#order = order
+    this.#size = order.size
     this.#shelf = new PoolShelf({
       recycleAfterMs: order.recycleAfterMs,
       idleAfterMs: order.idleAfterMs,
@@ -85,7 +88,7 @@ export class Pool<Item extends PoolItem> {
     const failure = this.#failure
     return {
       total: this.#total,
-      available: this.#shelf.available,
+      available: this.#shelf.ready,
       inUse: this.#inUse.size,
       waiting: this.#waiters.count,
       ...(failure !== undefined && { failure }),
@@ -94,7 +97,12 @@ export class Pool<Item extends PoolItem> {
 
   /** Those that are nobody's: waiting, being made, or not gone yet. */
   get unused(): number {
-    return this.#shelf.available + this.#makes.size + this.#shelf.leaving
+    return this.#shelf.count + this.#makes.size + this.#shelf.leaving
+  }
+
+  /** So many are to wait from now on. */
+  resize(size: number): void {
+    this.#size = size
   }
 
   /** One that waits from then on, as nobody has it; it shows that there can be any. */
@@ -147,9 +155,10 @@ export class Pool<Item extends PoolItem> {
 
   /** Resolves when nothing is left, in use or not. Throws when something is; then again. */
   async close(): Promise<void> {
-    this.#calledOff.abort(closedPool(this.#order.name))
+    const why = new SandboxError('closed', `${this.#order.name} was closed`)
+    this.#calledOff.abort(why)
     clearTimeout(this.#refilling)
-    this.#waiters.failAll(closedPool(this.#order.name))
+    this.#waiters.failAll(why)
     await this.#finishMakes()
     const closings = await Promise.all([this.#shelf.clear(), Promise.allSettled([...this.#inUse].map((out) => out.close()))])
     const failed = closings.flat().find((result) => result.status === 'rejected')
@@ -165,7 +174,7 @@ export class Pool<Item extends PoolItem> {
   }
 
   #checkOpen(): void {
-    if (this.#isClosed) throw closedPool(this.#order.name)
+    this.#calledOff.signal.throwIfAborted()
   }
 
   /** Whoever is next to get one that is being made, or may be, needs no place in the queue. */
@@ -245,7 +254,7 @@ export class Pool<Item extends PoolItem> {
 
   #scheduleRefill(): void {
     if (this.#refilling || !this.#lacks) return
-    const enough = this.#shelf.available * 2 >= this.#order.size && this.#shelf.available > 0
+    const enough = this.#shelf.count * 2 >= this.#size && this.#shelf.count > 0
     const quiet = enough ? quietMs - (performance.now() - this.#usedAt) : 0
     this.#refilling = setTimeout(
       () => {
@@ -258,9 +267,9 @@ export class Pool<Item extends PoolItem> {
   }
 
   get #lacks(): boolean {
-    const { size, max, atOnce } = this.#order
+    const { max, atOnce } = this.#order
     if (this.#isClosed || this.#isAsleep || this.#waiters.count > 0 || this.#refills.size >= atOnce) return false
-    return this.#shelf.available + this.#makes.size < size && this.#total < max && this.#order.hasRoom()
+    return this.#shelf.count + this.#makes.size < this.#size && this.#total < max && this.#order.hasRoom()
   }
 
   async #refill(): Promise<void> {
@@ -286,13 +295,4 @@ export class Pool<Item extends PoolItem> {
     // What was made goes its way in the turn after.
     await newsTakenIn()
   }
-}
-
-/** What has happened is known when the events that tell of it were read: all that there are now have been after two turns. */
-async function newsTakenIn(): Promise<void> {
-  for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve))
-}
-
-function closedPool(name: string): SandboxError {
-  return new SandboxError('closed', `${name} was closed`)
 }

@@ -5,7 +5,6 @@ import type { CallOptions, SandboxInfo } from '../contract/platform.js'
 import {
   type Claim,
   claimSchema,
-  freshKinds,
   type OneShot,
   type OneShotCall,
   type OneShotPlace,
@@ -13,6 +12,7 @@ import {
   type PoolInfo,
   type PoolInput,
   poolSchema,
+  type PoolSettings,
   type PoolStatus,
 } from '../contract/pools.js'
 import type { Receipt, UnsignedReceipt } from '../contract/receipt.js'
@@ -22,9 +22,11 @@ import type { PlannedSandbox } from '../policy/apply.js'
 import { parseObject } from '../policy/refusal.js'
 import type { LiveSandbox } from './live-sandbox.js'
 import { checkPooled, unpooledBecause } from './pool-class.js'
-import { CellPool, type PoolGround, type PoolSizes, sizesFor } from './pool-cells.js'
-import { PoolClasses } from './pool-classes.js'
+import { CellPool, type CellPoolOrder, type PoolGround, sizesFor } from './pool-cells.js'
+import { PoolClasses, usualRuns } from './pool-classes.js'
 import { Closings } from './pool-closings.js'
+import { LinerPool } from './pool-liners.js'
+import { checkLined, checkOneShot, checkSettings, tooMany } from './pool-refusals.js'
 
 /** What pools need of the engine, besides what they make cells with. */
 export interface PoolsHost extends Omit<PoolGround, 'count' | 'checkRoom' | 'makeRoom'> {
@@ -41,7 +43,7 @@ export interface PoolsHost extends Omit<PoolGround, 'count' | 'checkRoom' | 'mak
 }
 
 interface OwnPool {
-  readonly cells: CellPool
+  readonly kept: CellPool | LinerPool
   readonly planned: PlannedSandbox
 }
 
@@ -63,6 +65,7 @@ export class PoolsFacet implements PlatformPools {
     this.#ground = { ...host, ...ground, bear: (birth) => host.bear(birth), newId: () => host.newId() }
     this.#classes = new PoolClasses(this.#ground, {
       onChange: () => this.#watchExit(),
+      sign: (unsigned) => host.sign(unsigned),
       retire: ({ pool }) =>
         this.#closings.begin(
           () => pool.sleep(),
@@ -75,19 +78,18 @@ export class PoolsFacet implements PlatformPools {
     const { signal } = checkCallOptions(options)
     signal?.throwIfAborted()
     const wanted = parseObject(poolSchema, settings, { what: 'pool', objects: [] })
-    const { size, max, fresh, imports, recycleAfterRuns } = wanted
-    if (size !== undefined && max !== undefined && size > max) throw new SandboxError('invalid', `size: ${size} is above max, which is ${max}`)
-    if (fresh === 'liner') throw noLiners()
-    const idle = Object.entries({ imports, recycleAfterRuns }).find(([, value]) => value !== undefined)
-    if (idle) throw new SandboxError('invalid', `${idle[0]}: is only for a pool with fresh: 'liner'`)
+    checkSettings(wanted)
     const planned = this.#host.plan(spec)
     checkPooled(planned.spec)
+    if (wanted.fresh === 'liner') checkLined(planned.spec)
     const sizes = sizesFor(wanted, this.#ground)
     const id = this.#host.newId()
-    const cells = new CellPool({ planned, sizes, name: `pool ${id}`, onChange: () => this.#watchExit() }, this.#ground)
-    this.#own.set(id, { cells, planned })
+    const kept = this.#open({ planned, sizes, name: `pool ${id}`, onChange: () => this.#watchExit() }, wanted)
+    this.#own.set(id, { kept, planned })
     try {
-      return await this.#begin({ id, cells, planned, sizes }, signal)
+      // The first shows whether there can be any.
+      if (sizes.size > 0) await kept.pool.first(signal)
+      return { id, spec: planned.spec, size: sizes.size, max: sizes.max }
     } catch (error) {
       await this.close(id)
       throw error
@@ -97,7 +99,7 @@ export class PoolsFacet implements PlatformPools {
   // eslint-disable-next-line @typescript-eslint/require-await -- what is wrong is told as any platform tells it, by a rejection
   async status(pool: string, options: CallOptions = {}): Promise<PoolStatus> {
     checkCallOptions(options).signal?.throwIfAborted()
-    return this.#find(pool).cells.status
+    return this.#find(pool).kept.pool.status
   }
 
   async acquire(pool: string, claim: Claim = {}, options: CallOptions = {}): Promise<SandboxInfo> {
@@ -107,7 +109,7 @@ export class PoolsFacet implements PlatformPools {
   }
 
   async close(pool: string): Promise<void> {
-    await this.#own.get(pool)?.cells.pool.close()
+    await this.#own.get(pool)?.kept.pool.close()
     this.#own.delete(pool)
     this.#watchExit()
   }
@@ -125,6 +127,9 @@ export class PoolsFacet implements PlatformPools {
     const call = checkOneShot(options)
     const { signal } = call
     signal?.throwIfAborted()
+    const lined = this.#linedFor(place, call)
+    if (lined)
+      return this.#host.during(lined.planned, signal, (within) => lined.kept.run(lined.planned, request, AbortSignal.any(signal ? [signal, within] : [within])))
     const sandbox = 'pool' in place ? await this.#acquire(place.pool, {}, signal) : await this.#take(place.spec, call)
     try {
       return this.#oneShot(sandbox, await sandbox.start(request, signal))
@@ -141,7 +146,7 @@ export class PoolsFacet implements PlatformPools {
 
   /** Throws SandboxError('busy') when there is no room for one more that is somebody's. */
   checkRoom(): void {
-    const count = this.#pools.reduce((sum, { pool }) => sum + pool.promised, this.#host.inUse())
+    const count = this.#pools.reduce((sum, { pool, hidden }) => sum + pool.promised + hidden, this.#host.inUse())
     if (count >= this.#host.bounds.maxSandboxes) throw tooMany(count)
   }
 
@@ -162,7 +167,7 @@ export class PoolsFacet implements PlatformPools {
 
   /** Resolves when nothing is left of any. */
   async closeAll(): Promise<void> {
-    const pools = [...this.#classes.clear(), ...[...this.#own.values()].map(({ cells }) => cells)]
+    const pools = [...this.#classes.clear(), ...[...this.#own.values()].map(({ kept }) => kept)]
     const closed = await Promise.allSettled(pools.map(({ pool }) => pool.close()))
     this.#own.clear()
     await this.#closings.settled()
@@ -171,48 +176,57 @@ export class PoolsFacet implements PlatformPools {
     if (failed) throw failed.reason
   }
 
-  get #pools(): readonly CellPool[] {
-    return [...this.#classes.pools, ...[...this.#own.values()].map(({ cells }) => cells)]
+  get #pools(): readonly (CellPool | LinerPool)[] {
+    return [...this.#classes.pools, ...[...this.#own.values()].map(({ kept }) => kept)]
   }
 
   get #count(): number {
-    return this.#host.inUse() + this.unused
+    return this.#pools.reduce((sum, { pool, hidden }) => sum + pool.unused + hidden, this.#host.inUse())
   }
 
-  /** The first shows whether there can be any. */
-  async #begin(
-    { id, cells, planned, sizes }: OwnPool & { readonly id: string; readonly sizes: PoolSizes },
-    signal: AbortSignal | undefined,
-  ): Promise<PoolInfo> {
-    const { spec } = sizes.size > 0 ? (await cells.pool.first(signal)).preparation : planned
-    return { id, spec, size: sizes.size, max: sizes.max }
+  #open(order: CellPoolOrder, { fresh, imports, recycleAfterRuns = usualRuns }: PoolSettings): CellPool | LinerPool {
+    if (fresh === 'cell') return new CellPool(order, this.#ground)
+    return new LinerPool({ ...order, imports, recycleAfterRuns, sign: (unsigned) => this.#host.sign(unsigned) }, this.#ground)
   }
 
   async #acquire(pool: string, claim: Claim, signal: AbortSignal | undefined): Promise<LiveSandbox> {
-    const { cells, planned } = this.#find(pool)
+    const { kept, planned } = this.#find(pool)
+    if (kept instanceof LinerPool) throw new SandboxError('conflict', `pool ${pool} keeps liners, which are for run(); none of them is a sandbox`)
     const { name, agent, metadata } = parseObject(claimSchema, claim, { what: 'claim', objects: ['metadata'] })
     const whose = { ...(name !== undefined && { name }), ...(agent !== undefined && { agent }), ...(metadata !== undefined && { metadata }) }
     const claimed = { ...planned, spec: { ...planned.spec, ...whose } }
-    return this.#host.during(claimed, signal, (within) => cells.acquire(claimed, within))
+    return this.#host.during(claimed, signal, (within) => kept.acquire(claimed, within))
   }
 
   async #take(spec: SpecInput, { fresh, pool, signal }: OneShotCall): Promise<LiveSandbox> {
-    if (fresh === 'liner') throw noLiners()
+    if (fresh === 'liner') throw new SandboxError('unsupported', "fresh: 'liner' is for commands; a sandbox is a cell", { hint: "fresh: 'cell'" })
     await this.#closings.room()
-    const cells = pool === false ? undefined : this.#classFor(spec)
-    if (cells) return this.#host.during(cells.planned, signal, (within) => cells.cells.acquire(cells.planned, within))
+    const planned = pool === false ? undefined : this.#pooledPlan(spec)
+    const cells = planned && this.#classes.cellsFor(planned)
+    if (cells) return this.#host.during(planned, signal, (within) => cells.acquire(planned, within))
     const { id } = await this.#host.create(spec, signal ? { signal } : {})
     return this.#host.find(id)
   }
 
   /** Undefined for what is created when it is asked for. */
-  #classFor(spec: SpecInput): OwnPool | undefined {
+  #pooledPlan(spec: SpecInput): PlannedSandbox | undefined {
     // What begins with a snapshot is planned with it.
     if (typeof spec !== 'object' || spec.from !== undefined) return undefined
     const planned = this.#host.plan(spec)
-    if (unpooledBecause(planned.spec) !== undefined) return undefined
-    const cells = this.#classes.poolFor(planned)
-    return cells && { cells, planned }
+    return unpooledBecause(planned.spec) === undefined ? planned : undefined
+  }
+
+  /** Undefined for a run that has a cell of its own. */
+  #linedFor(place: OneShotPlace, { fresh }: OneShotCall): { readonly kept: LinerPool; readonly planned: PlannedSandbox } | undefined {
+    if ('pool' in place) {
+      const { kept, planned } = this.#find(place.pool)
+      return kept instanceof LinerPool ? { kept, planned } : undefined
+    }
+    if (fresh !== 'liner') return undefined
+    const planned = this.#host.plan(place.spec)
+    checkPooled(planned.spec)
+    checkLined(planned.spec)
+    return { kept: this.#classes.linersFor(planned), planned }
   }
 
   #oneShot(sandbox: LiveSandbox, program: OneShot['program']): OneShot {
@@ -257,21 +271,4 @@ export class PoolsFacet implements PlatformPools {
     await Promise.all(this.#pools.map(({ pool }) => pool.sleep()))
     await this.#closings.settled()
   }
-}
-
-function checkOneShot(options: OneShotCall): OneShotCall {
-  const { fresh, pool } = checkCallOptions(options, ['signal', 'fresh', 'pool'])
-  if (fresh !== undefined && !freshKinds.includes(fresh)) {
-    throw new SandboxError('invalid', `fresh: expected one of ${freshKinds.map((kind) => `'${kind}'`).join(', ')}`)
-  }
-  if (pool !== undefined && typeof pool !== 'boolean') throw new SandboxError('invalid', `pool: expected true or false, got ${kindOf(pool)}`)
-  return options
-}
-
-function noLiners(): SandboxError {
-  return new SandboxError('unsupported', "fresh: 'liner' cannot be had: runs are not given liners yet", { hint: "fresh: 'cell'" })
-}
-
-function tooMany(count: number): SandboxError {
-  return new SandboxError('busy', `there are ${count} sandboxes; no more are allowed at once`)
 }
