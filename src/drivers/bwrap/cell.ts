@@ -142,13 +142,14 @@ function killInside(monitor: number): void {
 }
 
 async function within(ended: Promise<unknown>, milliseconds: number): Promise<boolean> {
-  const settled = new AbortController()
-  const late = sleep(milliseconds, false, { signal: settled.signal })
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, milliseconds, false)
+  })
   try {
     return await Promise.race([ended.then(() => true), late])
   } finally {
-    settled.abort()
-    late.catch(() => undefined)
+    clearTimeout(timer)
   }
 }
 
