@@ -59,7 +59,15 @@ function foldersIn(folder: string): readonly string[] {
 }
 
 function treeOf(folder: string): readonly string[] {
-  return readdirSync(folder, { recursive: true, withFileTypes: true }).map((entry) => join(entry.parentPath, entry.name))
+  try {
+    return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+      const path = join(folder, entry.name)
+      return entry.isDirectory() ? [path, ...treeOf(path)] : [path]
+    })
+  } catch {
+    // Another engine removed it meanwhile.
+    return []
+  }
 }
 
 function linesOf(path: string): readonly string[] {

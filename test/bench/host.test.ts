@@ -21,7 +21,7 @@ test('a process, what it started and their memory are seen while they live, and 
   }
   // Mounts of the host are everyone's, and other tests make some.
   expect({ ...newTraces(before, traceHost()), mounts: [] }).toEqual({ processes: [], mounts: [], cgroups: [], ids: [], files: [] })
-})
+}, 30_000)
 
 test('memory of a process that ended is none', async () => {
   const child = spawn('/bin/true')

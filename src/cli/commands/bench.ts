@@ -20,7 +20,7 @@ import { colorsFor, escapeControls, printJson } from '../print.js'
 import { writeOut } from '../streams.js'
 
 export interface BenchFlags {
-  readonly only: readonly string[]
+  readonly only?: readonly string[]
   readonly rounds?: string
   readonly out?: string
   readonly json?: true
@@ -31,7 +31,7 @@ const goalMissed = 1
 
 /** Measures on this machine, a section at a time. Resolves to 1 when a goal was missed. */
 export async function bench(flags: BenchFlags, version: string): Promise<number> {
-  const chosen = chooseSections(sections, checkNames(flags.only))
+  const chosen = chooseSections(sections, checkNames(flags.only ?? []))
   const rounds = parseRounds(flags.rounds)
   using interrupts = watchInterrupts()
   await using platform = createPlatform()
