@@ -16,7 +16,7 @@ const sourceFolder = join(root, 'warden')
 
 /**
  * What each program is made of. A `*` stands for whatever else begins so.
- * @type {Record<string, { sources: string[], flags: string[], libraries: string[] }>}
+ * @type {Record<string, { sources: string[], flags: string[], libraries: string[], shared?: boolean }>}
  */
 const PROGRAMS = {
   warden: {
@@ -70,6 +70,12 @@ const PROGRAMS = {
   launcher: { sources: ['launcher.c', 'launcher-*.c', 'newest-filter.c'], flags: [], libraries: [] },
   'seccomp-compile': { sources: ['seccomp-compile.c', 'seccomp-*.c'], flags: [], libraries: ['-lseccomp'] },
   inspect: { sources: ['inspect.c', 'newest-filter.c'], flags: [], libraries: [] },
+  'zygote.so': {
+    sources: ['brood.c', 'caps.c', 'fds.c', 'keeper.c', 'liner.c', 'program-gate.c', 'report.c', 'rules.c', 'standing.c', 'start.c', 'zygote.c'],
+    flags: ['-D_GNU_SOURCE', '-fvisibility=hidden', '-ffunction-sections', '-Wl,--gc-sections'],
+    libraries: [],
+    shared: true,
+  },
 }
 
 /** @type {Record<string, string>} */
@@ -80,6 +86,8 @@ const COMPILERS = { x64: 'x86_64-linux-gnu-gcc', arm64: 'aarch64-linux-gnu-gcc' 
 const PACKAGES = { x64: 'gcc libc6-dev libseccomp-dev', arm64: 'gcc-aarch64-linux-gnu libc6-dev-arm64-cross (and libseccomp-dev:arm64 for seccomp-compile)' }
 const COMMON_FLAGS = ['-std=gnu11', '-Wall', '-Wextra', '-Werror', '-fno-common', '-fstack-protector-strong']
 const RELEASE_FLAGS = ['-O2', '-D_FORTIFY_SOURCE=2', '-static', '-s', '-Wl,-z,noexecstack']
+/** What an interpreter of the cell's own loads. */
+const SHARED_FLAGS = ['-O2', '-D_FORTIFY_SOURCE=2', '-shared', '-fPIC', '-s', '-Wl,-z,noexecstack', '-Wl,-z,defs']
 const SANITIZE_FLAGS = ['-O1', '-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all', '-fno-omit-frame-pointer']
 
 const { values: options } = parseArgs({
@@ -169,7 +177,7 @@ async function compile(args) {
  * @param {string} folder
  */
 async function build(name, folder) {
-  const { flags, libraries } = programOf(name)
+  const { flags, libraries, shared } = programOf(name)
   const sources = sourcesOf(name)
   const target = join(folder, name)
   const now = new Date()
@@ -180,7 +188,16 @@ async function build(name, folder) {
   }
   const temporary = `${target}.${process.pid}.tmp`
   const beside = options.beside === undefined ? [] : [`-I${options.beside}/usr/include`, `-L${options.beside}/usr/lib/${TRIPLETS[options.arch]}`]
-  const args = [...COMMON_FLAGS, ...(options.sanitize ? SANITIZE_FLAGS : RELEASE_FLAGS), ...flags, ...beside, '-o', temporary, ...sources, ...libraries]
+  const args = [
+    ...COMMON_FLAGS,
+    ...(shared ? SHARED_FLAGS : options.sanitize ? SANITIZE_FLAGS : RELEASE_FLAGS),
+    ...flags,
+    ...beside,
+    '-o',
+    temporary,
+    ...sources,
+    ...libraries,
+  ]
   const result = await compile(args)
   if (!result.ok) {
     rmSync(temporary, { force: true })

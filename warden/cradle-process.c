@@ -95,9 +95,10 @@ static void become_zygote(struct brood *brood, struct plan *plan)
 {
   struct brood_message *message = &brood->message;
   struct start *start = plan->start;
-  int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (message->fd_count < 2 || nothing < 0) _exit(1);
-  if (dup2(nothing, 0) < 0 || dup2(plan->streams[1], 1) < 0 || dup2(plan->streams[2], 2) < 0) _exit(1);
+  int nothing[2];
+  /* A pipe, as which its programs' input may be: what an interpreter finds out about that it finds out once. */
+  if (message->fd_count < 2 || pipe(nothing) < 0) _exit(1);
+  if (dup2(nothing[0], 0) < 0 || dup2(plan->streams[1], 1) < 0 || dup2(plan->streams[2], 2) < 0) _exit(1);
   plan->streams[0] = message->fds[message->fd_count - 2];
   plan->streams[ENDS_ASIDE] = message->fds[message->fd_count - 1];
   start->aside = true;

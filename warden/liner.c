@@ -63,6 +63,7 @@ static void mount_disk(const struct plan *plan, const struct lining *lining)
   int disk = open(PROC, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (disk < 0) keeper_give_up(plan, "open", "the disk of a liner");
   for (uint32_t i = 0; i < lining->folder_count; i++) {
+    if (!lining->folders[i].mode) continue;
     int tree = clone_folder(plan, disk, lining, i);
     if (syscall(SYS_move_mount, tree, "", AT_FDCWD, lining->folders[i].path, FROM_EMPTY_PATH) < 0) keeper_give_up(plan, "mount", lining->folders[i].path);
     close(tree);

@@ -14,14 +14,14 @@ static void copy_path(char *to, const char *path)
   strcpy(to, path);
 }
 
-/* A folder of root's that is closed to all others is none of a liner's: there is no root. */
+/* One of root's that is closed to all others is none of a liner's, where there is no root. */
 static void add_folder(struct lining *lining, const struct writable *writable)
 {
-  if (writable->uid == 0 && !(writable->mode & S_IRWXO)) return;
+  const bool closed = writable->uid == 0 && !(writable->mode & S_IRWXO);
   errno = E2BIG;
   if (lining->folder_count == LINING_FOLDERS_MOST) die("line", writable->path);
   copy_path(lining->folders[lining->folder_count].path, writable->path);
-  lining->folders[lining->folder_count++].mode = writable->mode;
+  lining->folders[lining->folder_count++].mode = closed ? 0 : writable->mode;
 }
 
 /* What this kernel does not have need not be looked for each time. */

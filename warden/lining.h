@@ -17,7 +17,7 @@ struct lining {
   uint32_t folder_count;
   struct {
     char path[LINING_PATH_MOST + 1];
-    uint32_t mode;
+    uint32_t mode; /* 0: it is taken away, and none put in its place */
   } folders[LINING_FOLDERS_MOST];
   uint32_t cover_count;
   struct {

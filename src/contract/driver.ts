@@ -167,6 +167,8 @@ export interface Cell {
    * what it was when the cell was opened.
    */
   readonly beneath?: (index: number) => Promise<Beneath>
+  /** Undefined where no run can have one. */
+  readonly liners?: CellLiners | undefined
   /** What must be observed of the cell as a whole; its programs' own posture is the engine's to demand. */
   readonly expects: readonly Expectation[]
   /** What went wrong, in the runtime's own words, for the message when the channel ends early. */
@@ -191,6 +193,14 @@ export interface Cell {
   resume(): Promise<void>
   /** Also of what is paused. Idempotent; leaves no process, mount, cgroup, uid or file. */
   close(): Promise<void>
+}
+
+/** What the liners of a cell are like. */
+export interface CellLiners {
+  /** What must be observed of each as a whole, beside what is of its program. */
+  readonly expects: readonly Expectation[]
+  /** As whom a zygote runs, as the cell sees it. */
+  readonly zygote: Pick<GuestUser, 'uid' | 'gid' | 'groups'>
 }
 
 /** A program that forks nothing, and goes on while the others stand still. */

@@ -222,6 +222,7 @@ export class Engine implements Platform {
       listen: this.#options.listen,
       remake: (again, within) => this.#remake({ id, planned: again, signal: within, templateId: home.root.id }),
       keepAside: (layered, options) => this.snapshots.keepAside(layered, options),
+      zygotes: () => this.#options.runtimes().zygote?.(),
       onGone: (why) => {
         this.#register.forget(id, why)
         birth.onGone?.()
@@ -244,7 +245,7 @@ export class Engine implements Platform {
       sign: (unsigned) => signer.sign(unsigned),
       bear: (birth) => {
         const sandbox = this.#bear(birth)
-        this.#register.add(birth.id, sandbox)
+        if (!birth.isHidden) this.#register.add(birth.id, sandbox)
         return sandbox
       },
       during: (planned, signal, act) => this.#take(new Creation({ planned, origin: undefined }, signal), act),

@@ -22,10 +22,11 @@ import { readProcesses } from './process-table-usage.js'
 import { isListening } from './ports-listening.js'
 import { type PortsOrder, SandboxPorts } from './ports.js'
 import { ProgramDoor } from './program-door.js'
-import { receiptNow, type ReceiptStory } from './receipt-now.js'
+import { receiptNow, type ReceiptStory, type Retell } from './receipt-now.js'
 import type { Remade } from './remaking.js'
 import type { LayeredSandbox, ReadableSandbox } from './snapshots-access.js'
 import type { KeepAside } from './snapshots-facet.js'
+import type { ZygoteFiles, ZygoteOrder } from './zygote.js'
 
 export interface SandboxMaking {
   readonly info: SandboxInfo
@@ -42,6 +43,8 @@ export interface SandboxMaking {
   /** Another cell of the same kind, for when it has none. */
   remake(planned: PlannedSandbox, signal: AbortSignal): Promise<Remade>
   readonly keepAside: KeepAside
+  /** What zygotes are started with; undefined where there are none. */
+  readonly zygotes?: () => Promise<ZygoteFiles> | undefined
   /** Called once, when nothing of the sandbox is left. */
   onGone(why: SandboxError): void
 }
@@ -130,6 +133,20 @@ export class LiveSandbox {
     return this.#door.start(request, signal)
   }
 
+  /** For the engine itself: a run in a liner, which leaves nothing behind for the next. */
+  async startLined(request: unknown, signal: AbortSignal | undefined): Promise<PlatformProcess> {
+    return this.#door.startLined(request, signal)
+  }
+
+  /** An interpreter that runs in liners are forked from, started unless it is there. */
+  async ensureZygote(order: ZygoteOrder, signal?: AbortSignal): Promise<void> {
+    await this.#checkOpen()
+    const { zygote } = this.#hold.here
+    const files = this.#making.zygotes?.()
+    if (!zygote || !files) throw new SandboxError('unsupported', 'this cell gives no liners to its runs', { hint: 'glovebox doctor' })
+    await zygote.ensure(order, await files, signal)
+  }
+
   /** What a run would be held to, checked as one that is started. */
   plan(request: RunRequest): RunPlan {
     return this.#door.plan(request)
@@ -153,11 +170,11 @@ export class LiveSandbox {
   }
 
   /** What holds, looked at now. Throws SandboxError('conflict') while there is nothing to look at. */
-  async receipt(): Promise<UnsignedReceipt> {
+  async receipt(retell?: Retell): Promise<UnsignedReceipt> {
     const { machine, policy } = this.#making
     const { made } = this.#making
     const story = async (): Promise<ReceiptStory> => ({ usage: await this.usage(), runs: this.#ledger.runs, info: this.info, origins: this.#origins, made })
-    return this.asked(async () => receiptNow({ cell: this.#hold.here, machine, policy, story }))
+    return this.asked(async () => receiptNow({ cell: this.#hold.here, machine, policy, story, retell }))
   }
 
   #createLife(): Lifetime {

@@ -19,6 +19,7 @@ import { programKind, type ReadyPrograms, type ReadyRun } from './ready-programs
 import { countedIn, startRequest } from './start-request.js'
 import { UnstartedProgram } from './unstarted-program.js'
 import { hitsOf } from './usage.js'
+import type { Zygote } from './zygote.js'
 
 /** What programs are started with, and in. */
 export interface ProgramSurroundings extends Pick<RunSurroundings, 'failure' | 'watchAnswer' | 'leftovers' | 'clock' | 'checkMoving'> {
@@ -30,6 +31,8 @@ export interface ProgramSurroundings extends Pick<RunSurroundings, 'failure' | '
   readonly inspector: Inspector | undefined
   /** Those that were made ready; undefined where none is ever. */
   readonly ready: ReadyPrograms | undefined
+  /** What programs in liners are forked from; undefined where nothing is. */
+  readonly zygote?: Pick<Zygote, 'lend'> | undefined
   /** Of the machine. */
   readonly processors: number
   /** How long a start may take. */
@@ -55,7 +58,8 @@ export async function startProgram(order: ProgramOrder, surroundings: ProgramSur
   const { plan, user } = order
   const { open, root, probe } = surroundings
   refuseUnheld(plan, probe)
-  const request = startRequest({ plan, user, cell: open.cell, root, probe })
+  const asked = startRequest({ plan, user, cell: open.cell, root, probe, limits: surroundings.limits() })
+  const request = surroundings.zygote?.lend(asked) ?? asked
   order.signal?.throwIfAborted()
   await surroundings.checkOpen()
   const posture = surroundings.inspector?.depthFor(user.name, request) ?? 'none'

@@ -99,7 +99,7 @@ export class ReadyPrograms {
     if (this.#isOver || this.#held !== undefined || this.#latest === undefined || this.#alike < alikeEnough) return
     if (!mayWait(surroundings.limits())) return
     // The first of a user's programs is read in full, at its own gate.
-    if (surroundings.inspector?.depthFor(this.#latest.kind.user.name) !== 'short') return
+    if (surroundings.inspector?.depthFor(this.#latest.kind.user.name, this.#latest.kind.request) !== 'short') return
     this.#held = beginReady(this.#latest.kind, surroundings)
   }
 }
@@ -117,8 +117,9 @@ export function beginReady(kind: ProgramKind, place: ReadyPlace): Held {
   return { key: keyOf(kind), unwanted, made: makeReady(kind, place, unwanted.signal) }
 }
 
-function keyOf({ user, limits, request: { stdin, rlimits } }: ProgramKind): string {
-  return [user.name, stdin, limits.memoryBytes, limits.processes, ...rlimits.map(({ resource, soft, hard }) => `${resource}=${soft}/${hard}`)].join(' ')
+function keyOf({ user, limits, request: { stdin, rlimits, liner } }: ProgramKind): string {
+  const lined = liner ? `${liner.diskBytes} ${liner.inodes} ${liner.forked === true}` : ''
+  return [user.name, stdin, lined, limits.memoryBytes, limits.processes, ...rlimits.map(({ resource, soft, hard }) => `${resource}=${soft}/${hard}`)].join(' ')
 }
 
 async function discard({ made, unwanted }: Held): Promise<void> {
@@ -167,6 +168,6 @@ async function makeReady({ user, limits, request }: ProgramKind, place: ReadyPla
 
 /** Undefined for one that is never made ahead. */
 export function programKind(request: StartRequest, user: GuestUser, limits: RunLimits): ProgramKind | undefined {
-  const { uid, gid, capabilities, rlimits, stdin, terminal, aside } = request
-  return terminal || aside ? undefined : { user, limits, request: { uid, gid, capabilities, rlimits, stdin } }
+  const { uid, gid, capabilities, rlimits, stdin, terminal, aside, liner } = request
+  return terminal || aside ? undefined : { user, limits, request: { uid, gid, capabilities, rlimits, stdin, ...(liner && { liner }) } }
 }

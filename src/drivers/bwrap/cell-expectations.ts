@@ -39,9 +39,15 @@ export function expectedLimits(limits: Limits, holds: readonly CgroupLimit[], pa
     cpuTime: undefined,
   }
   return [
+    ...expectedDisk(limits, page),
+    ...holds.flatMap((name) => (ofGroups[name] === undefined ? [] : [{ control: `limit.${name}`, value: ofGroups[name] }])),
+  ]
+}
+
+export function expectedDisk(limits: Limits, page: number): readonly Expectation[] {
+  return [
     { control: 'limit.disk', value: Math.ceil(limits.diskBytes / page) * page },
     { control: 'limit.inodes', value: limits.inodes },
-    ...holds.flatMap((name) => (ofGroups[name] === undefined ? [] : [{ control: `limit.${name}`, value: ofGroups[name] }])),
   ]
 }
 

@@ -100,11 +100,11 @@ function readWarden(pid: number, facts = readFacts(pid)): Warden {
   return { pid, ...facts, uidMap: parseIdMap(readProc(pid, 'uid_map')), gidMap: parseIdMap(readProc(pid, 'gid_map')) }
 }
 
-/** Undefined when it is gone, or has another number in its own pid namespace. */
-function factsOf(pid: number, inner: number): ProcessFacts | undefined {
+/** Undefined when it is gone, or has another number in its own pid namespace, or in the one above that. */
+function factsOf(pid: number, inner: number, level: -1 | -2 = -1): ProcessFacts | undefined {
   try {
     const status = parseStatus(readProc(pid, 'status'))
-    return status.pids.at(-1) === inner ? { status, namespaces: readNamespaces(pid) } : undefined
+    return status.pids.at(level) === inner ? { status, namespaces: readNamespaces(pid) } : undefined
   } catch (error) {
     if (isGone(error)) return undefined
     throw error
@@ -187,14 +187,14 @@ interface ProgramLook {
   readonly filters: FilterAhead
 }
 
-async function observeProgram({ view, subject: { pid, depth, group }, filters }: ProgramLook): Promise<Posture> {
+async function observeProgram({ view, subject: { pid, depth, group, liner }, filters }: ProgramLook): Promise<Posture> {
   const folders = view.groups?.places(group)
-  const { hostPid, facts } = findProgram(view.warden, { pid, folder: folders?.find((each) => basename(each) === group) })
+  const { hostPid, facts } = findProgram(view.warden, { pid, isLined: liner === true, folder: folders?.find((each) => basename(each) === group) })
   // Another process reads it, so it is asked before the rest is read here.
   const filter = depth === 'full' ? filters.read(hostPid) : undefined
   const cgroupOf = (id: number): string => (folders === undefined ? 'none' : programPlace(view.places.membershipOf(id), folders))
   const short = observeProcess(hostPid, { ...surroundingsOf(view), cgroupOf }, facts)
-  const full = filter ? [observeDescriptors(hostPid), filterObservation(await filter, short)] : []
+  const full = filter ? [...(liner ? observeLiner(hostPid) : []), observeDescriptors(hostPid), filterObservation(await filter, short)] : []
   return { subject: `pid ${pid}`, observations: [...short, ...full] }
 }
 
@@ -203,18 +203,32 @@ function programPlace(isIn: (folder: string) => boolean, folders: readonly strin
   return missed === undefined ? 'run' : `not in ${missed}`
 }
 
+/** What is its own rather than its program's, as of a cell. */
+function observeLiner(pid: number): Observation[] {
+  const mounts = reachableMounts(parseMountTable(readProc(pid, 'mountinfo', mountTableBytes)))
+  const disk = boundsOfDisk(mounts)
+  return [
+    kernel('interfaces', interfacesOf(readProc(pid, 'net/dev')), '/proc/PID/net/dev'),
+    kernel('mounts', mounts.map(mountRow), '/proc/PID/mountinfo'),
+    kernel('limit.disk', disk.bytes, '/proc/PID/mountinfo'),
+    kernel('limit.inodes', disk.inodes, '/proc/PID/mountinfo'),
+  ]
+}
+
 interface Sought {
   /** As the cell sees it. */
   readonly pid: number
+  /** It has another number in its own pid namespace. */
+  readonly isLined: boolean
   /** Of its run alone. */
   readonly folder: string | undefined
 }
 
 /** No two processes of one pid namespace have the same number, wherever it is found. */
-function findProgram({ pid: warden, namespaces }: Warden, { pid, folder }: Sought): { readonly hostPid: number; readonly facts: ProcessFacts } {
+function findProgram({ pid: warden, namespaces }: Warden, { pid, isLined, folder }: Sought): { readonly hostPid: number; readonly facts: ProcessFacts } {
   for (const hostPid of candidates(warden, folder)) {
-    const facts = factsOf(hostPid, pid)
-    if (facts?.namespaces.pid === namespaces.pid) return { hostPid, facts }
+    const facts = factsOf(hostPid, pid, isLined ? -2 : -1)
+    if (facts && (facts.namespaces.pid !== namespaces.pid) === isLined) return { hostPid, facts }
   }
   throw new SandboxError('broken', `the program with pid ${pid} is gone`)
 }

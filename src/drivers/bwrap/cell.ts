@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Beneath, Bystander, Cell, CellLayer, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../../contract/driver.js'
+import type { Beneath, Bystander, Cell, CellLayer, CellLiners, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Limits } from '../../contract/limits.js'
 import type { Expectation, Posture } from '../../contract/posture.js'
@@ -54,6 +54,10 @@ export class BwrapCell implements Cell {
     this.users = parts.users
     this.layers = parts.layers
     if (parts.beneath) this.beneath = parts.beneath
+  }
+
+  get liners(): CellLiners | undefined {
+    return this.#parts.inspection.liners(this.#parts.limits.current())
   }
 
   get expects(): readonly Expectation[] {

@@ -5,7 +5,7 @@ import type { CellPrograms } from './arguments.js'
 import { readIdFacts } from './facts.js'
 import { canMapRanges } from './judgement.js'
 import { createLessor, type Lessor } from './lease.js'
-import { checkRootMode, mountFailure } from './mount-refusals.js'
+import { checkLiners, checkRootMode, mountFailure } from './mount-refusals.js'
 import { openCell } from './open-cell.js'
 import { probeHost } from './probe.js'
 import type { TrialMemory } from './trial-memory.js'
@@ -40,6 +40,7 @@ export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
     signal.throwIfAborted()
     const ids = (await hasRanges()) ? 'range' : 'single'
     checkRootMode(spec, ids)
+    checkLiners(spec)
     const sources = openMountSources(spec.mounts, ids)
     try {
       return await openWith(spec, sources, signal)

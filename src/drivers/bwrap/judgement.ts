@@ -172,6 +172,12 @@ export function judgeLaidMounts(trial: Trial): Availability {
   return { available: false, why: isOld ? 'the disk of a cell keeps no user attributes, which Linux 6.6 brought' : `a cell with one did not open: ${said}` }
 }
 
+/** What became of a cell whose cradle makes a liner before anything else. */
+export function judgeLiners(trial: Trial): Availability {
+  if (trial.opened) return { available: true }
+  return { available: false, why: `a cell that can make them did not open: ${lastLine(trial.said) || 'it ended without a word'}` }
+}
+
 /** Standing still is the cgroups' to do. */
 export function judgePause(cgroups: Cgroups | CgroupsUnavailable): Availability {
   if ('unavailable' in cgroups) return { available: false, why: cgroups.unavailable }

@@ -4,7 +4,7 @@ import type { CellCgroup } from '../../sys/cell-cgroup.js'
 import type { CgroupLimit, Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { argumentsOf, findProcesses, killProcess } from '../../sys/processes.js'
 import { createUidRanges, processesIn } from '../../sys/uid-ranges.js'
-import { type CellIds, cellVariable, wardenId } from './arguments.js'
+import { type CellIds, cellVariable, cradleId, wardenId } from './arguments.js'
 import { cgroupLimits } from './cell-limits.js'
 import { createTurnstile, type Turnstile } from './turnstile.js'
 
@@ -48,7 +48,8 @@ export async function createLessor({ hasRanges, cgroups }: LessorOptions): Promi
       let ids: IdLease | undefined
       try {
         ids = leaseIds(spec.id)
-        const writer = ids.ids.kind === 'range' ? ids.ids.base + wardenId : undefined
+        // A program in a liner enters its groups with the id of whoever made it; the warden may open what belongs to any of the cell's ids.
+        const writer = ids.ids.kind === 'range' ? ids.ids.base + (spec.liners ? cradleId : wardenId) : undefined
         const cgroup = await groups?.create({ id: spec.id, writer, ...cgroupLimits(spec, spec.limits) })
         const parts = { ids, cgroup, held }
         return { ids: ids.ids, cgroup, holds, remains: ids.remains, inTurn, release: () => release(parts) }

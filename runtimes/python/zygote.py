@@ -1,0 +1,140 @@
+# The zygote of Python: imports what it was told to, and then is forked for each run. Nothing that came from a run is ever here, but in those forks.
+#
+# A fork goes on as if it were a python3 that was just started with the arguments of its run, so far as that can be had: what is left are the modules
+# that are there already, the seed of str hashes, and one frame below the program's own.
+import ctypes
+import gc
+import importlib
+import os
+import sys
+
+SOCKET, LIBRARY = 3, 4
+
+
+def prepare(names):
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:
+            sys.exit(f"import {name}: {type(error).__name__}: {error}")
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:
+        sys.exit(f"import {' '.join(names)}: {threads - 1} threads were started, and no fork would have them")
+
+
+def texts(address):
+    entries = ctypes.cast(address, ctypes.POINTER(ctypes.c_char_p))
+    found = []
+    while entries[len(found)] is not None:
+        found.append(entries[len(found)])
+    return found
+
+
+def serve():
+    library = ctypes.PyDLL(f"/proc/self/fd/{LIBRARY}")
+    os.close(LIBRARY)
+    gc.collect()
+    gc.freeze()
+    sys.stdout.write(f"ready {sys.executable}\n")
+    sys.stdout.flush()
+    argv, envp = ctypes.c_void_p(), ctypes.c_void_p()
+    ctypes.pythonapi.PyOS_BeforeFork()
+    if library.glovebox_serve(SOCKET, ctypes.byref(argv), ctypes.byref(envp)) != 0:
+        os._exit(1)
+    ctypes.pythonapi.PyOS_AfterFork_Child()
+    return library, [os.fsdecode(each) for each in texts(argv)], texts(envp)
+
+
+def take_environment(entries):
+    os.environ.clear()
+    for entry in entries:
+        name, _, value = entry.partition(b"=")
+        os.environb[name] = value
+    if "TZ" in os.environ:
+        import time
+
+        time.tzset()
+
+
+def restore_signals():
+    import _signal
+
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    for name in ("SIGPIPE", "SIGXFSZ"):
+        _signal.signal(getattr(_signal, name), _signal.SIG_IGN)
+
+
+def reseed():
+    mtrand = sys.modules.get("numpy.random.mtrand")
+    if mtrand is not None:
+        mtrand.seed()
+
+
+def code_of(argv):
+    """The code, and what becomes of the module, of `-c CODE` and `FILE`."""
+    main = sys.modules["__main__"].__dict__
+    if argv[1] == "-c":
+        sys.argv = ["-c", *argv[3:]]
+        sys.path[0] = ""
+        return argv[2], "<string>", main
+    path = argv[1]
+    sys.argv = argv[1:]
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+    except OSError as error:
+        shown = os.path.join(os.getcwd(), path)
+        print(f"{argv[0]}: can't open file {shown!r}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)
+        sys.exit(2)
+    from importlib.machinery import SourceFileLoader
+
+    sys.path[0] = os.path.dirname(os.path.realpath(path))
+    main.update(__file__=path, __cached__=None, __loader__=SourceFileLoader("__main__", path))
+    return source, path, main
+
+
+def report(library, error, frames):
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, frames
+    try:
+        sys.excepthook(type(error), error, frames)
+    except SystemExit:
+        raise
+    except BaseException as worse:
+        print("Error in sys.excepthook:", file=sys.stderr)
+        sys.__excepthook__(type(worse), worse, worse.__traceback__)
+        print("\nOriginal exception was:", file=sys.stderr)
+        sys.__excepthook__(type(error), error, frames)
+    if isinstance(error, KeyboardInterrupt):
+        library.glovebox_interrupted()
+    sys.exit(1)
+
+
+def begin(names):
+    prepare(names)
+    library, argv, envp = serve()
+    restore_signals()
+    take_environment(envp)
+    reseed()
+    sys.orig_argv = argv
+    source, name, main = code_of(argv)
+    try:
+        code = compile(source, name, "exec", dont_inherit=True)
+    except BaseException as error:
+        report(library, error, None)
+    return library, code, main
+
+
+def run(names):
+    library, code, main = begin(names)
+    try:
+        exec(code, main)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        # Its first frame is this one.
+        frames = error.__traceback__.tb_next
+        error.__traceback__ = frames
+        report(library, error, frames)
+
+
+run(sys.argv[1:])

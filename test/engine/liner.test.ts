@@ -1,0 +1,36 @@
+import { describe, expect, test } from 'vitest'
+import { collect } from './collect.js'
+import { openLined } from './lined.js'
+
+const python = '/usr/bin/python3'
+const zygote = { language: 'python', imports: ['json', 'random'] } as const
+
+describe('a run in a liner', () => {
+  test('is looked at, runs as the user, and leaves nothing for the next', async () => {
+    await using lined = await openLined()
+    const first = await lined.run('id -u; echo x >/workspace/x; echo y >/tmp/y; (setsid sleep 100 >/dev/null 2>&1 &) ; ls /workspace')
+    expect([first.out, first.err, first.code]).toEqual(['1000\nx\n', '', 0])
+    const second = await lined.run('ls -A /workspace /tmp /home/user /dev/shm; ls /proc | grep -c "^[0-9]"')
+    expect(second.out).toBe('/dev/shm:\n\n/home/user:\n\n/tmp:\n\n/workspace:\n4\n')
+    const receipt = await lined.sandbox.receipt()
+    const placements = receipt.controls.filter(({ control, subject }) => control === 'placement' && subject.startsWith('run'))
+    expect(placements.map(({ enforced, verdict }) => [enforced, verdict])).toEqual(
+      [1, 2].map(() => [{ namespaces: 'liner', cgroup: expect.any(String) as string }, 'proven']),
+    )
+  })
+
+  test('a program of the cell itself runs beside it', async () => {
+    await using lined = await openLined()
+    const process = await lined.sandbox.start({ command: 'echo plain' }, undefined)
+    await expect(collect(process)).resolves.toMatchObject({ stdout: 'plain\n', stderr: '' })
+  })
+
+  test('is forked from a zygote, and is as a python3 that was just started', async () => {
+    await using lined = await openLined()
+    await lined.sandbox.ensureZygote(zygote)
+    const code =
+      'import sys, os; print(sys.argv, __name__, os.getcwd(), os.getuid(), os.environ["A"], os.environ.get("OMP_NUM_THREADS"), "json" in sys.modules, sys.path[0] == "")'
+    const said = await lined.run([python, '-c', code, 'a', 'b'], { env: { A: 'é' } })
+    expect([said.err, said.out, said.code]).toEqual(['', Buffer.from("['-c', 'a', 'b'] __main__ /workspace 1000 é None True True\n").toString('latin1'), 0])
+  })
+})
