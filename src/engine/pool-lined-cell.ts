@@ -1,3 +1,4 @@
+import { SandboxError } from '../contract/errors.js'
 import type { SandboxInfo, SandboxUsage } from '../contract/platform.js'
 import type { Origins } from '../contract/policy.js'
 import type { ReceiptRun } from '../contract/receipt.js'
@@ -14,6 +15,8 @@ export interface LinedParts {
   readonly home: MadeHome
   /** Undefined: none is needed. */
   readonly zygote: () => ZygoteOrder | undefined
+  /** There should be a zygote, and is none. */
+  onFailure(error: unknown): void
 }
 
 /** A cell in which runs have liners, one after another. No program of a guest's runs in it outside of one. */
@@ -22,14 +25,16 @@ export class LinedCell implements PoolItem {
   readonly ended: Promise<unknown>
   readonly templateId: string | undefined
   readonly #zygote: () => ZygoteOrder | undefined
+  readonly #onFailure: (error: unknown) => void
   /** How many runs it had, and has. */
   runs = 0
 
-  constructor({ sandbox, home, zygote }: LinedParts) {
+  constructor({ sandbox, home, zygote, onFailure }: LinedParts) {
     this.sandbox = sandbox
     this.ended = home.open.warden.ended
     this.templateId = home.root.id
     this.#zygote = zygote
+    this.#onFailure = onFailure
   }
 
   get isAlive(): boolean {
@@ -41,9 +46,11 @@ export class LinedCell implements PoolItem {
     if (order) await this.sandbox.ensureZygote(order, signal)
   }
 
-  /** Without a zygote runs take longer, and are the same. */
+  /** Without a zygote runs take longer, and are the same; a template without Python needs none. */
   async rest(): Promise<void> {
-    await this.ensureZygote().catch(() => undefined)
+    await this.ensureZygote().catch((error: unknown) => {
+      if (!(error instanceof SandboxError && error.code === 'unsupported')) this.#onFailure(error)
+    })
   }
 
   async close(): Promise<void> {

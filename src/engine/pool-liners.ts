@@ -7,6 +7,7 @@ import { makeCellInTime, prepareCell } from './making.js'
 import { type HandedOut, Pool } from './pool.js'
 import type { PoolGround, PoolSizes } from './pool-cells.js'
 import { noLiners } from './pool-refusals.js'
+import type { ZygoteOrder } from './zygote.js'
 import { hostPlan, isPython, LinedCell, linedRequest, retoldOf } from './pool-lined-cell.js'
 
 export interface LinerPoolOrder {
@@ -15,8 +16,10 @@ export interface LinerPoolOrder {
   /** How it is called in messages. */
   readonly name: string
   readonly recycleAfterRuns: number
-  /** Modules that are imported ahead; undefined: a zygote is started once Python is run. */
+  /** Modules that are imported ahead, or there is no cell; undefined: none, and where there is no Python that is fine. */
   readonly imports: readonly string[] | undefined
+  /** Whether Python is expected before anyone has run it. */
+  readonly expectsPython: boolean
   sign(unsigned: UnsignedReceipt): Promise<Receipt>
   onChange(): void
 }
@@ -37,10 +40,11 @@ export class LinerPool {
   constructor(order: LinerPoolOrder, ground: PoolGround) {
     this.#order = order
     this.#ground = ground
-    this.#hasPython = order.imports !== undefined
+    this.#hasPython = order.expectsPython
     this.pool = new Pool({
       name: order.name,
       ...order.sizes,
+      comesBack: true,
       atOnce: Math.max(1, Math.floor(ground.machine.processors / 2)),
       make: async (signal) => {
         ground.checkRoom()
@@ -85,7 +89,8 @@ export class LinerPool {
     const home = { ...made, root: preparation.cell.root }
     const sandbox = this.#ground.bear({ id, planned, preparation, home, pooled: true, isHidden: true })
     const { imports } = this.#order
-    const item = new LinedCell({ sandbox, home, zygote: () => (this.#hasPython ? { language: 'python', imports: imports ?? [] } : undefined) })
+    const zygote = (): ZygoteOrder | undefined => (this.#hasPython ? { language: 'python', imports: imports ?? [] } : undefined)
+    const item = new LinedCell({ sandbox, home, zygote, onFailure: (error) => this.pool.note(error) })
     try {
       // What was asked for by name is there, or the cell is not.
       if (imports !== undefined) await item.ensureZygote(signal)

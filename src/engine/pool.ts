@@ -42,6 +42,8 @@ export interface PoolOrder<Item> {
   readonly idleAfterMs: number | undefined
   /** So many are made ahead at once. */
   readonly atOnce: number
+  /** Whether what is in use will wait again. */
+  readonly comesBack?: boolean
   make(signal: AbortSignal): Promise<Item>
   /** Whether one more may be made ahead. */
   hasRoom(): boolean
@@ -50,7 +52,7 @@ export interface PoolOrder<Item> {
 }
 
 /** While enough wait, others are made when nobody has asked for so long. */
-const quietMs = 25
+const quietMs = 50
 /** After one that could not be made, the next is tried after this; then after twice as long, and so on. */
 const leastBackoffMs = 250
 const mostBackoffMs = 30_000
@@ -267,9 +269,10 @@ export class Pool<Item extends PoolItem> {
   }
 
   get #lacks(): boolean {
-    const { max, atOnce } = this.#order
+    const { max, atOnce, comesBack } = this.#order
     if (this.#isClosed || this.#isAsleep || this.#waiters.count > 0 || this.#refills.size >= atOnce) return false
-    return this.#shelf.count + this.#makes.size < this.#size && this.#total < max && this.#order.hasRoom()
+    const coming = this.#makes.size + (comesBack ? this.#inUse.size : 0)
+    return this.#shelf.count + coming < this.#size && this.#total < max && this.#order.hasRoom()
   }
 
   async #refill(): Promise<void> {

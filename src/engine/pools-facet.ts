@@ -186,7 +186,7 @@ export class PoolsFacet implements PlatformPools {
 
   #open(order: CellPoolOrder, { fresh, imports, recycleAfterRuns = usualRuns }: PoolSettings): CellPool | LinerPool {
     if (fresh === 'cell') return new CellPool(order, this.#ground)
-    return new LinerPool({ ...order, imports, recycleAfterRuns, sign: (unsigned) => this.#host.sign(unsigned) }, this.#ground)
+    return new LinerPool({ ...order, imports, recycleAfterRuns, expectsPython: true, sign: (unsigned) => this.#host.sign(unsigned) }, this.#ground)
   }
 
   async #acquire(pool: string, claim: Claim, signal: AbortSignal | undefined): Promise<LiveSandbox> {
