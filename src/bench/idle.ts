@@ -1,3 +1,5 @@
+import { readlinkSync } from 'node:fs'
+import { basename } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { atMost, type Measured } from './goals.js'
 import type { Ground, Section } from './ground.js'
@@ -68,9 +70,16 @@ async function idleSandboxes({ Sandbox, platform, signal }: Ground): Promise<num
 
 async function idlePool(ground: Ground, size: number): Promise<number> {
   const before = new Set(descendantsOf(process.pid))
-  await using pool = await openWarmPool(ground, { fresh: 'liner', template: 'python', size })
-  await pool?.settle()
-  return await bytesOfNew(before)
+  // A module that every interpreter has: it makes the pool start one in each of its cells, and adds nothing.
+  await using _pool = await openWarmPool(ground, { fresh: 'liner', template: 'python', size, imports: ['sys'] })
+  const bytes = await bytesOfNew(before)
+  const ready = descendantsOf(process.pid).filter((pid) => !before.has(pid) && isPython(pid)).length
+  if (ready < size) throw new Error(`Python is ready in ${ready} of ${size} sandboxes`)
+  return bytes
+}
+
+function isPython(pid: number): boolean {
+  return basename(readlinkSync(`/proc/${pid}/exe`)).startsWith('python')
 }
 
 async function bytesOfNew(before: ReadonlySet<number>): Promise<number> {

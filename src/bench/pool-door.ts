@@ -22,7 +22,7 @@ export interface PoolDoor {
 
 export interface WarmPool extends AsyncDisposable {
   run(command: string[], options?: { readonly receipt: boolean }): Promise<string>
-  /** Resolves when as many wait as did at first. */
+  /** Resolves when as many wait as did at first, and none is being made or closed any more. */
   settle(): Promise<void>
 }
 
@@ -43,7 +43,7 @@ export async function openWarmPool({ SandboxPool, platform }: Ground, options: W
   const pool = await SandboxPool.create({ ...options, platform, max: options.size * 2 })
   const settle = async (): Promise<void> => {
     const until = performance.now() + settlePatienceMs
-    while ((await pool.status()).available < options.size) {
+    for (let status = await pool.status(); status.available < options.size || status.total > status.available; status = await pool.status()) {
       if (performance.now() > until) throw new Error(`the pool did not fill up to ${options.size} within ${settlePatienceMs / 1000} s`)
       await sleep(settlePauseMs)
     }

@@ -31,7 +31,7 @@ export function bareBwrap(): Subject {
 
 export const bareBwrapName = 'bwrap, no filter, no limits'
 
-export function bwrapFlags(): readonly string[] {
+function bwrapFlags(): readonly string[] {
   const links = ['bin', 'sbin', 'lib', 'lib64'].filter((name) => existsSync(`/usr/${name}`)).flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`])
   return ['--unshare-all', '--die-with-parent', '--ro-bind', '/usr', '/usr', ...links, '--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp']
 }

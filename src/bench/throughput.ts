@@ -49,7 +49,7 @@ function add(tally: Tally | undefined, { runs, ms }: Tally): void {
   tally.ms += ms
 }
 
-/** Ends when the last run that was begun in time is over, and counts that time too. */
+/** Ends when the last run that was begun in time is over and everything is as before, and counts that time too. */
 async function runSlice(subject: Subject, { concurrency, sliceMs, signal }: ThroughputOptions): Promise<Tally> {
   const begin = performance.now()
   let runs = 0
@@ -66,8 +66,9 @@ async function runSlice(subject: Subject, { concurrency, sliceMs, signal }: Thro
     }
   }
   const ends = await Promise.allSettled(Array.from({ length: concurrency }, caller))
-  const ms = performance.now() - begin
+  // What was taken from a store that was full has to be put back, or a slice would be paid for by nobody.
   await subject.after?.(undefined)
+  const ms = performance.now() - begin
   const failure = ends.find((end) => end.status === 'rejected')
   if (failure !== undefined) throw failure.reason
   return { runs, ms }

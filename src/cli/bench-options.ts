@@ -20,7 +20,10 @@ export function addBench(program: Command, { finish, version }: Called): void {
     .summary('measure what a sandbox costs here, beside a plain spawn')
     .description('Measures what sandboxes cost on this machine, beside a plain spawn of python3\nand bare bwrap, in one run, in turns.')
     .usage('[OPTIONS]')
-    .option('--only <SECTION>', 'measure this section only; may be repeated', (each: string, before: readonly string[] = []) => [...before, each])
+    .option('--only <SECTION>', 'measure this section only; may be repeated', (each: string, before: readonly string[] | undefined) => [
+      ...(before ?? []),
+      each,
+    ])
     .option('--rounds <N>', 'samples of each (20)')
     .option('--out <DIR>', 'write bench.json, bench.md and bench.svg there')
     .option('--json', 'print one JSON object')

@@ -88,6 +88,14 @@ describe('throughput', () => {
     expect(perSecond.get('a')).toBeGreaterThan(0)
   })
 
+  test('is paid for what has to be put back afterwards', async () => {
+    const run = () => new Promise((resolve) => setTimeout(resolve, 1))
+    const after = () => new Promise((resolve) => setTimeout(resolve, 400))
+    const { perSecond } = await measureThroughput([{ name: 'a', run, after }], { concurrency: 1, rounds: 1, sliceMs: 20, signal })
+    // Twenty at most, in no less than 420 ms; a slice that ended before it would tell of many hundred.
+    expect(perSecond.get('a')).toBeLessThan(60)
+  })
+
   test('of one that fails is told with the reason; the others go on', async () => {
     const steady = { name: 'b', run: () => new Promise((resolve) => setTimeout(resolve, 1)) }
     const { perSecond, missing } = await measureThroughput([noting([], 'a', 3), steady], { concurrency: 2, rounds: 1, sliceMs: 10, signal })
