@@ -47,7 +47,7 @@ function pssOf(pid: number): number {
     if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return 0
     throw new SandboxError(
       'unsupported',
-      `memory of process ${pid} cannot be read (${(error as NodeJS.ErrnoException).code}); only root may read that of wardens`,
+      `memory of process ${pid} cannot be read (${(error as NodeJS.ErrnoException).code}); the kernel does not tell it to this user`,
     )
   }
   return Number(/^Pss:\s+(\d+) kB/m.exec(text)?.[1] ?? 0) * 1024
