@@ -72,6 +72,8 @@ export class Engine implements Platform {
   /** What was closed while a snapshot was looked for: nobody knew yet of the sandbox that is to begin with it. */
   readonly #lookups = new Set<SandboxFilter[]>()
   readonly #register = new SandboxRegister()
+  /** Read once. */
+  #zygotes: ReturnType<NonNullable<SandboxMaking['zygotes']>>
   #isDisposed = false
 
   constructor(options: EngineOptions) {
@@ -222,7 +224,7 @@ export class Engine implements Platform {
       listen: this.#options.listen,
       remake: (again, within) => this.#remake({ id, planned: again, signal: within, templateId: home.root.id }),
       keepAside: (layered, options) => this.snapshots.keepAside(layered, options),
-      zygotes: () => this.#options.runtimes().zygote?.(),
+      zygotes: () => (this.#zygotes ??= this.#options.runtimes().zygote?.()),
       onGone: (why) => {
         this.#register.forget(id, why)
         birth.onGone?.()

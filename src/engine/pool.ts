@@ -183,8 +183,7 @@ export class Pool<Item extends PoolItem> {
   #checkQueue(): void {
     const { max, queue, name } = this.#order
     const coming = this.#makes.size + Math.max(0, max - this.#total)
-    const queued = this.#waiters.count - coming
-    if (queued < queue) return
+    if (this.#waiters.count - coming < queue) return
     throw new SandboxError('busy', `${name} has ${this.#total} sandboxes, and ${this.#waiters.count} callers wait for one; no more are allowed at once`)
   }
 
