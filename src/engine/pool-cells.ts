@@ -100,5 +100,5 @@ export interface CellPoolOrder {
   readonly sizes: PoolSizes
   /** How it is called in messages. */
   readonly name: string
-  onChange(): void
+  readonly onChange: () => void
 }

@@ -16,7 +16,7 @@ export interface LinedParts {
   /** Undefined: none is needed. */
   readonly zygote: () => ZygoteOrder | undefined
   /** There should be a zygote, and is none. */
-  onFailure(error: unknown): void
+  readonly onFailure: (error: unknown) => void
 }
 
 /** A cell in which runs have liners, one after another. No program of a guest's runs in it outside of one. */

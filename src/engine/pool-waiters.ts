@@ -24,12 +24,12 @@ export class PoolWaiters<Item> {
           try {
             resolve(take(item))
           } catch (error) {
-            reject(error as Error)
+            reject(error)
           }
         },
         fail: (error) => {
           signal?.removeEventListener('abort', onAbort)
-          reject(error as Error)
+          reject(error)
         },
       }
       this.#waiting.push(waiter)

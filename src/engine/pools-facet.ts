@@ -239,7 +239,10 @@ export class PoolsFacet implements PlatformPools {
         signal?.throwIfAborted()
         return this.#host.sign(unsigned)
       },
-      release: async () => this.#letGo(sandbox),
+      release: () => {
+        this.#letGo(sandbox)
+        return Promise.resolve()
+      },
     }
   }
 
