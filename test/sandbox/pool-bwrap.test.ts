@@ -54,3 +54,60 @@ test('an idle pool keeps no process alive, and a process that ends leaves no cel
   expect((waiting as { readonly traces: number }).traces).toBeGreaterThan(0)
   expect(tracesOf(left as string[])).toEqual([])
 })
+
+test('runs in liners leave nothing for the next, and each receipt is of its own run alone', { timeout }, async ({ skip }) => {
+  const [probe] = await platform.probe()
+  const { liners } = probe?.features ?? {}
+  if (unavailable ?? !liners?.available) skip(unavailable ?? 'runs cannot have liners here')
+  await using pool = await SandboxPool.create({ platform, fresh: 'liner', size: 1, max: 1, env: { OF_SPEC: 'yes' } })
+  const plant = 'for place in . /tmp /dev/shm "$HOME"; do echo x > "$place/mark"; done; sleep 40 >/dev/null 2>&1 & ls'
+  const first = await pool.run(plant, { env: { FIRST_ONLY: '1' }, receipt: true })
+  expect([first.stdout, first.receipt?.fresh, first.receipt?.pooled]).toEqual(['mark\n', 'liner', true])
+  const next = await pool.run('ls -A . /tmp /dev/shm "$HOME" | grep mark; echo "$OF_SPEC"; ls /proc | grep -c "^[0-9]"', { receipt: true })
+  expect(next.stdout.split('\n').slice(0, 1)).toEqual(['yes'])
+  expect(Number(next.stdout.split('\n')[1])).toBeLessThan(8)
+  expect(next.receipt?.runs.length).toBe(1)
+  expect(JSON.stringify(next.receipt)).not.toContain('FIRST_ONLY')
+  expect(JSON.stringify(first.receipt)).toContain('FIRST_ONLY')
+  expect(next.receipt?.sandbox.id).not.toBe(first.receipt?.sandbox.id)
+  expect(await pool.status()).toMatchObject({ total: 1, inUse: 0 })
+})
+
+test('Python in a liner is like any other, with its modules imported ahead', { timeout }, async ({ skip }) => {
+  const [probe] = await platform.probe()
+  const { liners } = probe?.features ?? {}
+  if (unavailable ?? !liners?.available) skip(unavailable ?? 'runs cannot have liners here')
+  await using pool = await SandboxPool.create({ platform, fresh: 'liner', size: 1, imports: ['decimal'] })
+  const python = (code: string): string[] => ['/usr/bin/python3', '-c', code]
+  expect((await pool.run(python('import sys; print("decimal" in sys.modules); sys.modules["planted"] = sys'))).stdout).toBe('True\n')
+  expect((await pool.run(python('import sys; print("planted" in sys.modules); sys.exit(7)'))).exitCode).toBe(7)
+  const wrong = await SandboxPool.create({ platform, fresh: 'liner', size: 1, imports: ['no_such_module_here'] }).catch((error: unknown) => error)
+  expect(wrong).toMatchObject({ code: 'invalid' })
+})
+
+test('a liner is refused by name where it cannot be had, and none of them is a sandbox', { timeout }, async ({ skip }) => {
+  const [probe] = await platform.probe()
+  const { liners } = probe?.features ?? {}
+  if (unavailable ?? !liners?.available) skip(unavailable ?? 'runs cannot have liners here')
+  const refused = (sandbox: object): Promise<unknown> =>
+    Promise.resolve(Sandbox.run('true', { platform, fresh: 'liner', sandbox })).then(
+      () => 'it ran',
+      (error: Error) => error.message,
+    )
+  expect(await refused({ commands: ['true'] })).toMatch(/^commands: a run in a liner cannot have it/)
+  expect(await refused({ user: 'root' })).toMatch(/^user: a run in a liner cannot have it/)
+  expect(await refused({ root: 'overlay' })).toMatch(/^root: a run in a liner cannot have it/)
+  await using pool = await SandboxPool.create({ platform, fresh: 'liner', size: 0 })
+  await expect(pool.acquire()).rejects.toMatchObject({ code: 'conflict' })
+  expect((await pool.run('echo fine')).stdout).toBe('fine\n')
+})
+
+test('a run in a liner that is called off is gone, and its cell goes on', { timeout }, async ({ skip }) => {
+  const [probe] = await platform.probe()
+  const { liners } = probe?.features ?? {}
+  if (unavailable ?? !liners?.available) skip(unavailable ?? 'runs cannot have liners here')
+  await using pool = await SandboxPool.create({ platform, fresh: 'liner', size: 1, max: 1, recycleAfterRuns: 2 })
+  for await (const _ of pool.run('while :; do echo y; done')) break
+  expect((await pool.run('echo on')).stdout).toBe('on\n')
+  expect((await pool.run('echo anew')).stdout).toBe('anew\n')
+})
