@@ -36,14 +36,13 @@ EXPORTED int glovebox_serve(int socket, char ***argv, char ***envp)
   return 0;
 }
 
-static void end_by_interrupt(void)
-{
-  signal(SIGINT, SIG_DFL);
-  kill(getpid(), SIGINT);
-}
+enum { INTERRUPTED = -2 };
 
 /* An interrupt that nothing handled ends an interpreter by its signal, once it has put everything in order. */
-EXPORTED int glovebox_interrupted(void)
+EXPORTED void glovebox_exit(int status)
 {
-  return atexit(end_by_interrupt);
+  if (status != INTERRUPTED) exit(status);
+  signal(SIGINT, SIG_DFL);
+  kill(getpid(), SIGINT);
+  exit(128 + SIGINT);
 }

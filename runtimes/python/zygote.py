@@ -9,6 +9,7 @@ import os
 import sys
 
 SOCKET, LIBRARY = 3, 4
+INTERRUPTED = -2
 
 
 def prepare(names):
@@ -64,6 +65,12 @@ def restore_signals():
         _signal.signal(getattr(_signal, name), _signal.SIG_IGN)
 
 
+def renumber():
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        threading.main_thread()._set_native_id()
+
+
 def reseed():
     mtrand = sys.modules.get("numpy.random.mtrand")
     if mtrand is not None:
@@ -93,20 +100,61 @@ def code_of(argv):
     return source, path, main
 
 
-def report(library, error, frames):
+def report(error, frames):
+    """As an interpreter does with what nothing caught: the exit status."""
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, frames
     try:
         sys.excepthook(type(error), error, frames)
-    except SystemExit:
-        raise
+    except SystemExit as leaving:
+        return status_of(leaving)
     except BaseException as worse:
         print("Error in sys.excepthook:", file=sys.stderr)
         sys.__excepthook__(type(worse), worse, worse.__traceback__)
         print("\nOriginal exception was:", file=sys.stderr)
         sys.__excepthook__(type(error), error, frames)
-    if isinstance(error, KeyboardInterrupt):
-        library.glovebox_interrupted()
-    sys.exit(1)
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+
+
+def status_of(leaving):
+    code = leaving.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    try:
+        print(code, file=sys.stderr)
+    except BaseException:
+        pass
+    return 1
+
+
+def flush():
+    whole = True
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None and not stream.closed:
+                stream.flush()
+        except BaseException as error:
+            if stream is sys.stdout:
+                whole = False
+                print(f"Exception ignored in: {stream!r}\n{type(error).__name__}: {error}", file=sys.stderr)
+    return whole
+
+
+def finish(main):
+    """What is left of a program when its code is done. Modules that were there before it stay as they are: to take them apart would copy all that forks share."""
+    import atexit
+
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        threading._shutdown()
+    atexit._run_exitfuncs()
+    if not flush():
+        return False
+    for name in [name for name in main if name != "__builtins__"]:
+        main[name] = None
+    gc.collect()
+    return flush()
 
 
 def begin(names):
@@ -114,27 +162,41 @@ def begin(names):
     library, argv, envp = serve()
     restore_signals()
     take_environment(envp)
+    renumber()
     reseed()
     sys.orig_argv = argv
-    source, name, main = code_of(argv)
+    return library, argv
+
+
+def execute(argv):
     try:
+        source, name, main = code_of(argv)
         code = compile(source, name, "exec", dont_inherit=True)
+    except SystemExit as leaving:
+        return status_of(leaving)
     except BaseException as error:
-        report(library, error, None)
-    return library, code, main
+        error.__traceback__ = None
+        return report(error, None)
+    try:
+        exec(code, main)
+    except SystemExit as leaving:
+        return status_of(leaving)
+    except BaseException as error:
+        # Its first frame is this one.
+        error.__traceback__ = error.__traceback__.tb_next
+        return report(error, error.__traceback__)
+    return 0
 
 
 def run(names):
-    library, code, main = begin(names)
+    library, argv = begin(names)
+    status = execute(argv)
     try:
-        exec(code, main)
-    except SystemExit:
-        raise
+        whole = finish(sys.modules["__main__"].__dict__)
     except BaseException as error:
-        # Its first frame is this one.
-        frames = error.__traceback__.tb_next
-        error.__traceback__ = frames
-        report(library, error, frames)
+        report(error, error.__traceback__)
+        whole = True
+    library.glovebox_exit(status if whole else 120)
 
 
 run(sys.argv[1:])

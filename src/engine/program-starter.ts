@@ -168,8 +168,18 @@ interface Attempted {
   readonly run: CellRun
 }
 
-/** By one that was made ready, or else anew. */
+/** A zygote may end at any time: then what it was to fork is started as any other program is. */
 async function attempt(order: Attempt, surroundings: ProgramSurroundings): Promise<Attempted> {
+  const attempted = await attemptAsAsked(order, surroundings)
+  const { liner } = order.request
+  const { result, run } = attempted
+  if (result.started || result.exit || result.stage !== 'set-up' || !liner?.forked || order.giveUp.aborted) return attempted
+  run.close().catch(() => undefined)
+  return attemptAsAsked({ ...order, request: { ...order.request, liner: { ...liner, forked: false } } }, surroundings)
+}
+
+/** By one that was made ready, or else anew. */
+async function attemptAsAsked(order: Attempt, surroundings: ProgramSurroundings): Promise<Attempted> {
   const limits = limitsOf(order.plan)
   const kind = programKind(order.request, order.user, limits)
   const ready = kind && (await surroundings.ready?.take(kind, order.giveUp))
