@@ -19,7 +19,11 @@ import type { Probes } from './probes.js'
 /** What the engine is handed to make cells with. */
 export interface Makers {
   readonly drivers: readonly Driver[]
-  readonly templates: { resolve(name: string): Promise<TemplateRoot> }
+  readonly templates: {
+    resolve(name: string): Promise<TemplateRoot>
+    /** The id that `resolve` would find, without a look at anything else; undefined for what the machine has. */
+    idOf?(name: string): string | undefined
+  }
   /** What a list of commands may execute and read. Throws SandboxError('invalid') naming the entry. */
   commands(names: readonly string[], root: TemplateRoot): Promise<CommandRules>
   /** The same mounts with every link followed. Throws SandboxError naming the one that may not be handed in. */

@@ -3,7 +3,7 @@ import type { PlatformBounds } from '../contract/platform-settings.js'
 import type { PlannedSandbox } from '../policy/apply.js'
 import type { LiveSandbox } from './live-sandbox.js'
 import type { Tools } from './making.js'
-import { Pool } from './pool.js'
+import { Pool, type PoolItem } from './pool.js'
 import { WarmCell } from './pool-cell.js'
 import type { Birth } from './sandbox-birth.js'
 
@@ -80,9 +80,7 @@ export class CellPool {
   /** Its times and who it is for begin now. */
   async acquire(planned: PlannedSandbox, signal?: AbortSignal): Promise<LiveSandbox> {
     const { template } = this.#planned.spec
-    // A template may have been built, or built again, since.
-    const { id } = await this.#ground.tools.makers.templates.resolve(template)
-    void this.pool.drop((item) => item.templateId !== id)
+    await dropOutdated(this.pool, template, this.#ground)
     return this.pool.acquire((warm) => {
       let over = (): void => undefined
       const gone = new Promise<undefined>((resolve) => {
@@ -101,4 +99,15 @@ export interface CellPoolOrder {
   /** How it is called in messages. */
   readonly name: string
   readonly onChange: () => void
+}
+
+/** A template may have been built, or built again, since. */
+export async function dropOutdated<Item extends PoolItem & { readonly templateId: string | undefined }>(
+  pool: Pool<Item>,
+  template: string,
+  { tools: { makers } }: PoolGround,
+): Promise<void> {
+  const { templates } = makers
+  const id = templates.idOf ? templates.idOf(template) : (await templates.resolve(template)).id
+  void pool.drop((item) => item.templateId !== id)
 }

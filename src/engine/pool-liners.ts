@@ -5,7 +5,7 @@ import type { RunRequest } from '../contract/run.js'
 import type { PlannedSandbox } from '../policy/apply.js'
 import { makeCellInTime, prepareCell } from './making.js'
 import { type HandedOut, Pool } from './pool.js'
-import type { PoolGround, PoolSizes } from './pool-cells.js'
+import { dropOutdated, type PoolGround, type PoolSizes } from './pool-cells.js'
 import { noLiners } from './pool-refusals.js'
 import type { ZygoteOrder } from './zygote.js'
 import { hostPlan, isPython, LinedCell, linedRequest, retoldOf } from './pool-lined-cell.js'
@@ -65,8 +65,7 @@ export class LinerPool {
 
   async run(planned: PlannedSandbox, request: RunRequest, signal?: AbortSignal): Promise<OneShot> {
     if (isPython(request.command)) this.#hasPython = true
-    const { id: templateId } = await this.#ground.tools.makers.templates.resolve(planned.spec.template)
-    void this.pool.drop((item) => item.templateId !== templateId)
+    await dropOutdated(this.pool, planned.spec.template, this.#ground)
     const lease = await this.pool.acquire((item) => this.#lend(item), signal)
     try {
       const program = await lease.item.sandbox.startLined(linedRequest(request, planned), signal)
