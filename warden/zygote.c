@@ -4,6 +4,7 @@
  */
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -31,9 +32,16 @@ EXPORTED int glovebox_serve(int socket, char ***argv, char ***envp)
   program_reach_gate(&child, plan);
   /* As an execve would: this is what says that it runs. */
   close(child.status);
+  const char *slash = strrchr(start->argv[0], '/');
+  prctl(PR_SET_NAME, slash ? slash + 1 : start->argv[0]);
   *argv = start->argv;
   *envp = start->envp;
   return 0;
+}
+
+EXPORTED void glovebox_greet(int socket)
+{
+  brood_greet(socket);
 }
 
 enum { INTERRUPTED = -2 };
