@@ -34,7 +34,7 @@ for place in ("/workspace", "/tmp", "/home/user", "/dev/shm", "/var/tmp"): open(
 os.makedirs("/home/user/.local/lib/python3.11/site-packages"); open("/home/user/.local/lib/python3.11/site-packages/sitecustomize.py", "w").write("print('owned')")
 os.environ["PLANTED"] = "1"; json.planted = 1; builtins.planted = 1; sys.path.insert(0, "/workspace")
 ctypes.CDLL(None).shmget(4242, 4096, 0o1600); ctypes.CDLL(None).setitimer(0, None, None)
-subprocess.Popen(["setsid", "sleep", "333"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+subprocess.Popen(["sleep", "333"], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0: time.sleep(333)

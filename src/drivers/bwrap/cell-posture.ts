@@ -15,7 +15,7 @@ import { FilterAhead } from '../../sys/posture/filter-ahead.js'
 import type { InspectorPipe } from '../../sys/posture/filter-pipe.js'
 import type { FilterReading } from '../../sys/posture/newest-filter.js'
 import { isGone, readProc } from '../../sys/posture/proc-files.js'
-import { observeProcess, ownFilters, type ProcessFacts, readFacts, type Surroundings } from '../../sys/posture/process-posture.js'
+import { observeProcess, ownFilters, placeOf, type ProcessFacts, readFacts, type Surroundings } from '../../sys/posture/process-posture.js'
 import { parseStatus } from '../../sys/posture/process-status.js'
 import { childrenOf, descendantsOf } from '../../sys/posture/process-tree.js'
 import { type GuestsView, observeGuests } from './guests-posture.js'
@@ -102,9 +102,13 @@ function readWarden(pid: number, facts = readFacts(pid)): Warden {
 
 /** Undefined when it is gone, or has another number in its own pid namespace, or in the one above that. */
 function factsOf(pid: number, inner: number, level: -1 | -2 = -1): ProcessFacts | undefined {
+  const facts = factsIfThere(pid)
+  return facts?.status.pids.at(level) === inner ? facts : undefined
+}
+
+function factsIfThere(pid: number): ProcessFacts | undefined {
   try {
-    const status = parseStatus(readProc(pid, 'status'))
-    return status.pids.at(level) === inner ? { status, namespaces: readNamespaces(pid) } : undefined
+    return readFacts(pid)
   } catch (error) {
     if (isGone(error)) return undefined
     throw error
@@ -132,6 +136,7 @@ function observeCell(view: CellView, now: Warden): Posture {
       kernel('limit.disk', disk.bytes, '/proc/1/mountinfo'),
       kernel('limit.inodes', disk.inodes, '/proc/1/mountinfo'),
       kernel('warden', observeWarden(view, now), '/proc/1/status'),
+      ...observeCradle(view),
       ...statedLimits(view.groups),
     ],
   }
@@ -155,6 +160,17 @@ function observeWarden({ groups, places, own }: CellView, { pid, status }: Warde
     filters: ownFilters(status, own.filters),
     cgroup: groups === undefined ? 'none' : (wardenOutside(pid, groups, places) ?? 'cell'),
   }
+}
+
+/** Whoever makes liners; none where there are none. */
+function observeCradle({ warden, own }: CellView): Observation[] {
+  return childrenOf(warden.pid).flatMap((pid) => {
+    const facts = factsIfThere(pid)
+    if (!facts || placeOf(facts.namespaces, warden.namespaces) !== 'cradle') return []
+    const { status } = facts
+    const { capabilities, noNewPrivs, seccomp } = status
+    return [kernel('cradle', { capabilities: { ...capabilities }, noNewPrivs, seccomp, filters: ownFilters(status, own.filters) }, '/proc/PID/status')]
+  })
 }
 
 /** In version 2 it enters by the cell's own group and is moved on to one below. */
