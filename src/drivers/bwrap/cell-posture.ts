@@ -17,7 +17,7 @@ import type { FilterReading } from '../../sys/posture/newest-filter.js'
 import { isGone, readProc } from '../../sys/posture/proc-files.js'
 import { observeProcess, ownFilters, placeOf, type ProcessFacts, readFacts, type Surroundings } from '../../sys/posture/process-posture.js'
 import { parseStatus } from '../../sys/posture/process-status.js'
-import { childrenOf, descendantsOf } from '../../sys/posture/process-tree.js'
+import { childrenOf, descendantsOf, innerPid } from '../../sys/posture/process-tree.js'
 import { type GuestsView, observeGuests } from './guests-posture.js'
 
 /** The cgroups of a cell, as far as its posture needs them. */
@@ -102,13 +102,9 @@ function readWarden(pid: number, facts = readFacts(pid)): Warden {
 
 /** Undefined when it is gone, or has another number in its own pid namespace, or in the one above that. */
 function factsOf(pid: number, inner: number, level: -1 | -2 = -1): ProcessFacts | undefined {
-  const facts = factsIfThere(pid)
-  return facts?.status.pids.at(level) === inner ? facts : undefined
-}
-
-function factsIfThere(pid: number): ProcessFacts | undefined {
   try {
-    return readFacts(pid)
+    const status = parseStatus(readProc(pid, 'status'))
+    return status.pids.at(level) === inner ? { status, namespaces: readNamespaces(pid) } : undefined
   } catch (error) {
     if (isGone(error)) return undefined
     throw error
@@ -165,7 +161,9 @@ function observeWarden({ groups, places, own }: CellView, { pid, status }: Warde
 /** Whoever makes liners; none where there are none. */
 function observeCradle({ warden, own }: CellView): Observation[] {
   return childrenOf(warden.pid).flatMap((pid) => {
-    const facts = factsIfThere(pid)
+    // Of one that ends meanwhile nothing is told.
+    const inner = innerPid(pid)
+    const facts = inner === undefined ? undefined : factsOf(pid, inner)
     if (!facts || placeOf(facts.namespaces, warden.namespaces) !== 'cradle') return []
     const { status } = facts
     const { capabilities, noNewPrivs, seccomp } = status
