@@ -49,7 +49,7 @@ const mostAroundResultBytes = 64 * 1024
 /** How long until a kill that could not be is tried again. */
 const againMs = 20
 /** How long a kernel may take from a request to the beginning of its execution, before it is interrupted anyway. */
-const beginMs = 1000
+const beginMs = 5000
 
 /** How an execution ended as far as its kernel can say; `ended` when the kernel did first. */
 export type Executed = { readonly done: DoneReply } | { readonly ended: Outcome }

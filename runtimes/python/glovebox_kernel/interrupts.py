@@ -27,10 +27,17 @@ class Interrupts:
             return
         raise KeyboardInterrupt
 
-    def begin(self):
+    def arm(self):
+        """Before anyone is told that code runs: whoever interrupts it then is heard, once it does."""
         self.pending = False
-        self.held = 0
+        self.held = 1
         self.running = True
+
+    def begin(self):
+        self.held = 0
+        if self.pending:
+            self.pending = False
+            raise KeyboardInterrupt
 
     def end(self):
         self.running = False

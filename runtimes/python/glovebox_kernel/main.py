@@ -100,6 +100,7 @@ class Kernel(Showing):
         self.prepare()
         self.number += 1
         self.wire.begin(token)
+        self.interrupts.arm()
         self.wire.mark()
         outcome = self.outcome(payload)
         self.mend()
@@ -115,8 +116,8 @@ class Kernel(Showing):
         """Whatever happens in it is an outcome, also a second interrupt while the first is being told."""
         name = "<code %d>" % (self.number)
         try:
-            self.interrupts.begin()
             try:
+                self.interrupts.begin()
                 self.evaluate(payload, name)
                 outcome = {"status": "ok"}
             except Gone:

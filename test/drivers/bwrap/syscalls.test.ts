@@ -98,8 +98,17 @@ describe('where a profile allows everything', () => {
   test.each(users)('%s is answered the same to every call that the default profile lets through', async (user) => {
     const lines = numbers.filter((number) => ask(number) === 'allow').map((number) => `native ${number}`)
     expect(lines.length).toBeGreaterThan(280)
-    const [under, free] = [await attempt(lines, { user }), await attempt(lines, { user, seccomp })]
-    expect(lines.map((line, index) => `${line} ${under[index]}`)).toEqual(lines.map((line, index) => `${line} ${free[index]}`))
+    // What some calls answer depends on the moment, also without any filter: those are asked again.
+    let asked = lines
+    let answers: { readonly under: string; readonly free: string }[] = []
+    for (let round = 0; round < 5 && asked.length > 0; round += 1) {
+      const [under, free] = [await attempt(asked, { user }), await attempt(asked, { user, seccomp })]
+      answers = asked
+        .map((line, index) => ({ under: `${line} ${under[index]}`, free: `${line} ${free[index]}` }))
+        .filter((answer) => answer.under !== answer.free)
+      asked = asked.filter((line) => answers.some(({ under }) => under.startsWith(`${line} `)))
+    }
+    expect(answers).toEqual([])
   })
 
   test('calls that the default profile refuses are answered otherwise, so the profile is what refuses them', async () => {

@@ -97,7 +97,7 @@ const unkind: readonly (readonly [string, string])[] = [
   ['traces', 'import sys; sys.settrace(lambda *event: print(event)); sys.setprofile(lambda *event: print(event))'],
   ['sets hooks that fail', 'import sys; sys.excepthook = lambda *_: 1 / 0\n1 / 0'],
   ['forks without waiting', 'import os, time\nif os.fork() == 0: time.sleep(600)'],
-  ['forks and fails', 'import os\nos.fork()\n1 / 0'],
+  ['forks and fails', 'import os\nchild = os.fork()\nif child: os.waitpid(child, 0)\n1 / 0'],
   [
     'leaves a thread that prints',
     "import threading, time\ndef tick():\n    while True: print('tick', flush=True); time.sleep(0.001)\nthreading.Thread(target=tick, daemon=True).start()",
