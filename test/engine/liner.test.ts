@@ -19,6 +19,23 @@ describe('a run in a liner', () => {
     )
   })
 
+  test('a fork of the zygote has nothing of what the zygote was told for an earlier run in its memory', async () => {
+    await using lined = await openLined()
+    await lined.sandbox.ensureZygote(zygote)
+    const seek = `import ctypes, sys
+mark, found = sys.argv[1].encode(), False
+for line in open('/proc/self/maps'):
+  place, mode, *_, last = line.split()
+  if mode[0] == 'r' and not last.startswith('[v'):
+    start, end = (int(each, 16) for each in place.split('-'))
+    parts = ctypes.string_at(start, end - start).split(mark)
+    found = found or any(part[-200:] == b'x' * 200 for part in parts[:-1])
+print(found)`
+    const told = { env: { A: `${'x'.repeat(9000)}of-one-run` } }
+    expect(await lined.run([python, '-c', seek, 'of-one-run'], told)).toMatchObject({ out: 'True\n', err: '' })
+    expect(await lined.run([python, '-c', seek, 'of-one-run'])).toMatchObject({ out: 'False\n', err: '' })
+  })
+
   test('a program of the cell itself runs beside it', async () => {
     await using lined = await openLined()
     const process = await lined.sandbox.start({ command: 'echo plain' }, undefined)
