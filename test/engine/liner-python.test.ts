@@ -61,6 +61,12 @@ describe('a fork of a zygote does what a python3 does that was just started', ()
     expect(said).toBe('HELLO\n')
   })
 
+  test.for(['LD_PRELOAD', 'OMP_NUM_THREADS', 'MALLOC_ARENA_MAX'])('not where %s is stated, which is read when a program is loaded', async (name) => {
+    const isForked = [python, '-c', 'import sys; print("json" in sys.modules)']
+    expect((await lined.run(isForked, { env: { [name]: '4' } })).out).toBe('False\n')
+    expect((await lined.run(isForked, { env: { [`A_${name}`]: '4' } })).out).toBe('True\n')
+  })
+
   test('with a file, and with one that is not there', async () => {
     const file = '/usr/lib/python3/dist-packages/../../python3.11/this.py'
     const there = await lined.run([python, file])
