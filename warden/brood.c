@@ -90,10 +90,10 @@ static void plan_from(const struct brood *brood, struct plan *plan, struct start
     if (message->order.streams >> stream & 1) plan->streams[stream] = message->fds[next++];
 }
 
-static void answer(const struct brood *brood, pid_t pid)
+static void answer(int socket, pid_t pid)
 {
   const struct brood_answer words = { .pid = pid < 0 ? 0 : pid, .error = pid < 0 ? errno : 0 };
-  while (send(brood->socket, &words, sizeof words, MSG_NOSIGNAL) < 0 && errno == EINTR) { }
+  while (send(socket, &words, sizeof words, MSG_NOSIGNAL) < 0 && errno == EINTR) { }
 }
 
 /* True in the program of a liner. */
@@ -105,7 +105,7 @@ static bool obey(struct brood *brood, struct plan *plan, struct start *start)
   if (kind == BROOD_LINER && brood->ready) pid = brood_clone(LINER_NAMESPACES);
   else if (kind == BROOD_ZYGOTE && brood->become_zygote) pid = brood_clone(0);
   if (pid) {
-    answer(brood, pid);
+    answer(brood->socket, pid);
     return false;
   }
   plan_from(brood, plan, start);
@@ -120,6 +120,11 @@ static void forget(struct brood_message *message)
 {
   for (size_t i = 0; message->kind != BROOD_SETUP && i < message->fd_count; i++) close(message->fds[i]);
   explicit_bzero(message->bytes, message->length);
+}
+
+void brood_greet(int socket)
+{
+  answer(socket, 0);
 }
 
 int brood_serve(struct brood *brood, struct plan *plan, struct start *start)

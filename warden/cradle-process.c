@@ -126,9 +126,8 @@ _Noreturn void cradle_become(const struct warden *warden, int socket)
   brood->lining = *lining;
   brood->become_zygote = become_zygote;
   try_liner(&brood->warden, lining);
-  const struct brood_answer ready = { 0 };
-  if (send(socket, &ready, sizeof ready, MSG_NOSIGNAL) < 0) die("answer", "the warden");
   dup2(0, 2);
+  brood_greet(socket);
   struct plan plan;
   struct start start;
   int status = brood_serve(brood, &plan, &start);

@@ -63,7 +63,7 @@ void cradle_fork(struct warden *warden)
   if (pid < 0) die("fork", "the cradle");
   if (pid == 0) cradle_become(warden, sockets[1]);
   close(sockets[1]);
-  warden->cradle = (struct mother){ .pid = pid, .socket = sockets[0] };
+  warden->cradle = (struct mother){ .pid = pid, .socket = sockets[0], .serves = true };
   hear_answer(&warden->cradle);
   /* What went wrong it has said itself. */
   if (errno) _exit(DIE_STATUS);
@@ -146,8 +146,15 @@ static pid_t order_zygote(struct warden *warden, const struct start *start, cons
   return pid;
 }
 
+static bool serves(struct mother *mother)
+{
+  struct brood_answer words;
+  if (!mother->serves) mother->serves = recv(mother->socket, &words, sizeof words, MSG_DONTWAIT) == (ssize_t)sizeof words;
+  return mother->serves;
+}
+
 /* Where a guest outside of every liner has the same id, it could have done anything to whoever makes liners. */
-static const char *lack_of(const struct warden *warden, const struct start *start)
+static const char *lack_of(struct warden *warden, const struct start *start)
 {
   errno = EOPNOTSUPP;
   if (!warden->lining) return "a liner in this cell";
@@ -157,6 +164,8 @@ static const char *lack_of(const struct warden *warden, const struct start *star
   errno = ESRCH;
   if (!warden->cradle.pid) return "a liner: the cradle has ended";
   if (start->forked && !warden->zygote.pid) return "a fork: the zygote has ended";
+  errno = EAGAIN;
+  if (start->forked && !serves(&warden->zygote)) return "a fork: the zygote is not ready";
   errno = EEXIST;
   if (start->zygote && warden->zygote.pid) return "a second zygote";
   return NULL;

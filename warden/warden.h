@@ -31,6 +31,7 @@ struct join {
 struct mother {
   pid_t pid;  /* 0: there is none */
   int socket; /* only while there is one */
+  bool serves; /* it has said so: until then nothing may be asked of it, because whoever asks waits */
 };
 
 struct lining;

@@ -35,9 +35,16 @@ EXPORTED int glovebox_serve(int socket, char ***argv, char ***envp)
   prctl(PR_SET_NAME, last ? last + 1 : start->argv[0]);
   prctl(PR_SET_DUMPABLE, 1);
   close(child.status);
+  const char *slash = strrchr(start->argv[0], '/');
+  prctl(PR_SET_NAME, slash ? slash + 1 : start->argv[0]);
   *argv = start->argv;
   *envp = start->envp;
   return 0;
+}
+
+EXPORTED void glovebox_greet(int socket)
+{
+  brood_greet(socket);
 }
 
 enum { INTERRUPTED = -2 };

@@ -36,8 +36,9 @@ def serve():
     os.close(LIBRARY)
     gc.collect()
     gc.freeze()
-    sys.stdout.write(f"ready {sys.executable}\n")
-    sys.stdout.flush()
+    # Whoever reads the word may ask for a fork at once.
+    library.glovebox_greet(SOCKET)
+    print(f"ready {sys.executable}", flush=True)
     argv, envp = ctypes.c_void_p(), ctypes.c_void_p()
     ctypes.pythonapi.PyOS_BeforeFork()
     if library.glovebox_serve(SOCKET, ctypes.byref(argv), ctypes.byref(envp)) != 0:

@@ -1,5 +1,5 @@
 import { readFileSync, readlinkSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { hasBwrap, isRoot, ManyIdCell, singleIdCell } from './cells.js'
 import { filterOf, type Peer, type Start, toldPayload, TYPE } from './frames.js'
 import { descendantsOf, hostPid } from './processes.js'

@@ -24,6 +24,7 @@ export function expectedOfCell({ plan, hasGroups, host = readHostFiles(), counts
     { control: 'interfaces', value: ['lo'] },
     { control: 'mounts', value: expectedMounts(plan, host) },
     { control: 'warden', value: expectedWarden({ plan, hasGroups, countsFilters }) },
+    ...(plan.spec.liners ? [{ control: 'cradle', value: expectedCradle({ countsFilters }) }] : []),
   ]
 }
 
@@ -68,4 +69,9 @@ function expectedWarden({ plan, hasGroups, countsFilters }: Required<Omit<Expect
     ...(countsFilters && { filters: 1 }),
     cgroup: hasGroups ? 'cell' : 'none',
   }
+}
+
+function expectedCradle({ countsFilters }: { readonly countsFilters: boolean }): Json {
+  const capabilities = { effective: '0', permitted: '0', inheritable: '0', bounding: '0', ambient: '0' }
+  return { capabilities, noNewPrivs: true, seccomp: 2, ...(countsFilters && { filters: 1 }) }
 }

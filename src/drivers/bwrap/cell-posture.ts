@@ -15,9 +15,9 @@ import { FilterAhead } from '../../sys/posture/filter-ahead.js'
 import type { InspectorPipe } from '../../sys/posture/filter-pipe.js'
 import type { FilterReading } from '../../sys/posture/newest-filter.js'
 import { isGone, readProc } from '../../sys/posture/proc-files.js'
-import { observeProcess, ownFilters, type ProcessFacts, readFacts, type Surroundings } from '../../sys/posture/process-posture.js'
+import { observeProcess, ownFilters, placeOf, type ProcessFacts, readFacts, type Surroundings } from '../../sys/posture/process-posture.js'
 import { parseStatus } from '../../sys/posture/process-status.js'
-import { childrenOf, descendantsOf } from '../../sys/posture/process-tree.js'
+import { childrenOf, descendantsOf, innerPid } from '../../sys/posture/process-tree.js'
 import { type GuestsView, observeGuests } from './guests-posture.js'
 
 /** The cgroups of a cell, as far as its posture needs them. */
@@ -132,6 +132,7 @@ function observeCell(view: CellView, now: Warden): Posture {
       kernel('limit.disk', disk.bytes, '/proc/1/mountinfo'),
       kernel('limit.inodes', disk.inodes, '/proc/1/mountinfo'),
       kernel('warden', observeWarden(view, now), '/proc/1/status'),
+      ...observeCradle(view),
       ...statedLimits(view.groups),
     ],
   }
@@ -155,6 +156,19 @@ function observeWarden({ groups, places, own }: CellView, { pid, status }: Warde
     filters: ownFilters(status, own.filters),
     cgroup: groups === undefined ? 'none' : (wardenOutside(pid, groups, places) ?? 'cell'),
   }
+}
+
+/** Whoever makes liners; none where there are none. */
+function observeCradle({ warden, own }: CellView): Observation[] {
+  return childrenOf(warden.pid).flatMap((pid) => {
+    // Of one that ends meanwhile nothing is told.
+    const inner = innerPid(pid)
+    const facts = inner === undefined ? undefined : factsOf(pid, inner)
+    if (!facts || placeOf(facts.namespaces, warden.namespaces) !== 'cradle') return []
+    const { status } = facts
+    const { capabilities, noNewPrivs, seccomp } = status
+    return [kernel('cradle', { capabilities: { ...capabilities }, noNewPrivs, seccomp, filters: ownFilters(status, own.filters) }, '/proc/PID/status')]
+  })
 }
 
 /** In version 2 it enters by the cell's own group and is moved on to one below. */
