@@ -115,6 +115,13 @@ static bool obey(struct brood *brood, struct plan *plan, struct start *start)
   return true;
 }
 
+/* A later fork has all this memory, and the next message may be shorter: of one run's arguments and environment the next must find nothing. */
+static void forget(struct brood_message *message)
+{
+  for (size_t i = 0; message->kind != BROOD_SETUP && i < message->fd_count; i++) close(message->fds[i]);
+  explicit_bzero(message->bytes, message->length);
+}
+
 void brood_greet(int socket)
 {
   answer(socket, 0);
@@ -125,7 +132,7 @@ int brood_serve(struct brood *brood, struct plan *plan, struct start *start)
   while (hear(brood)) {
     if (brood->message.kind == BROOD_SETUP) settle(brood);
     else if (obey(brood, plan, start)) return keeper_keep(plan);
-    for (size_t i = 0; brood->message.kind != BROOD_SETUP && i < brood->message.fd_count; i++) close(brood->message.fds[i]);
+    forget(&brood->message);
   }
   _exit(0);
 }

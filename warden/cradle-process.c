@@ -62,7 +62,8 @@ static void become_nobody(const struct lining *lining)
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (prctl(PR_SET_DUMPABLE, 0) < 0) die("become", "undumpable");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) die("set", "no_new_privs");
-  if (self_filter_load(&(struct self_filter){ .guests_share_id = single, .makes_liners = true }) < 0) die("load", "the cradle's filter");
+  /* Whatever the ids of the cell, a program has that of its liner's first process. */
+  if (self_filter_load(&(struct self_filter){ .guests_share_id = true, .makes_liners = true }) < 0) die("load", "the cradle's filter");
 }
 
 /* So that a cell in which no liner can be made never opens. */

@@ -32,11 +32,15 @@ static void write_own(const struct plan *plan, const char *path, const char *tex
   close(fd);
 }
 
-/* Its files in /proc are its own only while it may be looked into; nobody who might is in this cell yet, or sees it. */
+/*
+ * Its files in /proc are its own only while it may be looked into; nobody who might is in this cell yet, or sees it. Where the cell's memory is used up, what
+ * is in a liner is to end before whoever makes the next one does: its pages may be of files, and then it is not the largest.
+ */
 static void map_ids(const struct plan *plan, const struct lining *lining)
 {
   char map[32];
   if (prctl(PR_SET_DUMPABLE, 1) < 0) keeper_give_up(plan, "become", "dumpable");
+  write_own(plan, "/proc/self/oom_score_adj", "1000");
   write_own(plan, "/proc/self/setgroups", "deny");
   snprintf(map, sizeof map, "%u %u 1", plan->start->gid, lining->gid);
   write_own(plan, "/proc/self/gid_map", map);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 struct self_filter {
-  bool guests_share_id; /* they may then also not change the limits of other processes, by which they could end the warden */
+  bool guests_share_id; /* they may then also not change the limits of other processes, by which they could end the warden, or who keeps them */
   bool makes_liners;    /* may make exactly the namespaces of one, and mount in them */
 };
 

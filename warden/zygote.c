@@ -30,7 +30,10 @@ EXPORTED int glovebox_serve(int socket, char ***argv, char ***envp)
   int status = brood_serve(brood, plan, start);
   struct child child = program_child(plan, status);
   program_reach_gate(&child, plan);
-  /* As an execve would: this is what says that it runs. */
+  /* As an execve would: it is the guest's now and bears its name, and what says that it runs is this end. */
+  const char *last = strrchr(start->argv[0], '/');
+  prctl(PR_SET_NAME, last ? last + 1 : start->argv[0]);
+  prctl(PR_SET_DUMPABLE, 1);
   close(child.status);
   const char *slash = strrchr(start->argv[0], '/');
   prctl(PR_SET_NAME, slash ? slash + 1 : start->argv[0]);

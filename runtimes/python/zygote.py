@@ -76,6 +76,9 @@ def reseed():
     mtrand = sys.modules.get("numpy.random.mtrand")
     if mtrand is not None:
         mtrand.seed()
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None:
+        process.current_process().authkey = os.urandom(32)
 
 
 def code_of(argv):
@@ -110,6 +113,9 @@ def report(error, frames):
         return status_of(leaving)
     except BaseException as worse:
         print("Error in sys.excepthook:", file=sys.stderr)
+        # What called the hook is no frame of the program's, and the original is told below.
+        worse.__context__ = None if worse.__context__ is error else worse.__context__
+        worse.__traceback__ = worse.__traceback__.tb_next
         sys.__excepthook__(type(worse), worse, worse.__traceback__)
         print("\nOriginal exception was:", file=sys.stderr)
         sys.__excepthook__(type(error), error, frames)
@@ -121,7 +127,7 @@ def status_of(leaving):
     if code is None:
         return 0
     if isinstance(code, int):
-        return code & 0xFF
+        return code & 0xFF if -(2**63) <= code < 2**63 else 0xFF
     try:
         print(code, file=sys.stderr)
     except BaseException:

@@ -173,13 +173,17 @@ async function readiness(program: WardenProcess, patience: AbortSignal): Promise
 
 /** What an interpreter reads of its environment before anything else, and so cannot be told later. */
 const readAtStart = /^(PYTHON|LANG$|LANGUAGE$|LC_)/
+/** What the loader, the allocator and libraries that count threads read when they are loaded: only a run that states it is told apart. */
+const readWhenLoaded = /^(LD_|GLIBC_TUNABLES$|MALLOC_|OMP_|OPENBLAS_|MKL_)/
 
 /** Only what a fork does just as a python3 that is started: code, or a file, and nothing that is an option. */
 function canFork({ argv, env }: StartRequest, living: Living): boolean {
   const [program = '', first = '', code] = argv
   const isIt = program === living.executable || (program === 'python3' && env.PATH === living.env.PATH)
   const isPlain = first === '-c' ? code !== undefined : first.endsWith('.py') && !first.startsWith('-')
-  const names = new Set([...Object.keys(env), ...Object.keys(living.env)].filter((name) => readAtStart.test(name)))
+  const names = new Set(
+    [...Object.keys(env), ...Object.keys(living.env)].filter((name) => readAtStart.test(name) || (name in env && readWhenLoaded.test(name))),
+  )
   return isIt && isPlain && [...names].every((name) => env[name] === living.env[name])
 }
 

@@ -8,7 +8,7 @@ const started = { PYTHONNOUSERSITE: '' }
 let lined: LinedSandbox
 beforeAll(async () => {
   lined = await openLined({ limits: { cpus: 2 } })
-  await lined.sandbox.ensureZygote({ language: 'python', imports: ['json', 'random', 'threading'] })
+  await lined.sandbox.ensureZygote({ language: 'python', imports: ['json', 'random', 'threading', 'multiprocessing'] })
 })
 afterAll(() => lined[Symbol.asyncDispose]())
 
@@ -20,6 +20,7 @@ const programs: Record<string, string> = {
   'a chain of exceptions': 'try:\n  {}["a"]\nexcept KeyError as e:\n  raise ValueError("no") from e',
   'no Python': 'print("a"\n',
   'an exit status': 'raise SystemExit(3)',
+  'an exit status that is no number of C': 'raise SystemExit(2 ** 70)',
   'an exit text': 'import sys; sys.exit("so long")',
   'an exit in a thread that is waited for':
     'import threading, time\ndef f():\n  time.sleep(0.1)\n  print("late")\nthreading.Thread(target=f).start()\nprint("main")',
@@ -31,6 +32,8 @@ const programs: Record<string, string> = {
   'a signal': 'import os, signal; os.kill(os.getpid(), signal.SIGTERM)',
   'how signals are': 'import signal; print([(n, signal.getsignal(n)) for n in (2, 13, 15, 17, 25)], signal.pthread_sigmask(0, []))',
   'a hook for exceptions': 'import sys\nsys.excepthook = lambda *a: print("hooked", a[0].__name__)\n1/0',
+  'a hook for exceptions that fails': 'import sys\ndef hook(*a): raise ValueError("worse")\nsys.excepthook = hook\n1/0',
+  'what /proc says of it': 'import os; print(open("/proc/self/comm").read(), os.stat("/proc/self/environ").st_uid, os.access("/proc/self/environ", os.R_OK))',
   'more processes': 'import multiprocessing\ndef f(n): return n * n\nwith multiprocessing.Pool(2) as pool: print(pool.map(f, range(5)))',
   'another program': 'import subprocess; print(subprocess.run(["echo", "x"], capture_output=True).stdout)',
   'text that is not ASCII': 'print("é€😀"); import sys; print(sys.stdout.encoding, sys.stdin.encoding, sys.getfilesystemencoding())',
@@ -58,6 +61,12 @@ describe('a fork of a zygote does what a python3 does that was just started', ()
     expect(said).toBe('HELLO\n')
   })
 
+  test.for(['LD_PRELOAD', 'OMP_NUM_THREADS', 'MALLOC_ARENA_MAX'])('not where %s is stated, which is read when a program is loaded', async (name) => {
+    const isForked = [python, '-c', 'import sys; print("json" in sys.modules)']
+    expect((await lined.run(isForked, { env: { [name]: '4' } })).out).toBe('False\n')
+    expect((await lined.run(isForked, { env: { [`A_${name}`]: '4' } })).out).toBe('True\n')
+  })
+
   test('with a file, and with one that is not there', async () => {
     const file = '/usr/lib/python3/dist-packages/../../python3.11/this.py'
     const there = await lined.run([python, file])
@@ -70,6 +79,8 @@ describe('a fork of a zygote does what a python3 does that was just started', ()
     const code = 'import random, secrets, uuid; print(random.random(), secrets.token_hex(8), uuid.uuid4())'
     const [one, other] = [await lined.run([python, '-c', code]), await lined.run([python, '-c', code])]
     expect(one.out.split(' ').filter((word) => other.out.includes(word))).toEqual([])
+    const key = [python, '-c', 'import multiprocessing; print(multiprocessing.current_process().authkey.hex())']
+    expect((await lined.run(key)).out).not.toBe((await lined.run(key)).out)
     const hash = [python, '-c', 'print(hash("a"))']
     expect((await lined.run(hash)).out).toBe((await lined.run(hash)).out)
   })

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { testUnless } from '../unless.js'
+import { isRoot } from '../warden/cells.js'
 import { collect } from './collect.js'
 import { openLined } from './lined.js'
 
@@ -17,6 +19,31 @@ describe('a run in a liner', () => {
     expect(placements.map(({ enforced, verdict }) => [enforced, verdict])).toEqual(
       [1, 2].map(() => [{ namespaces: 'liner', cgroup: expect.any(String) as string }, 'proven']),
     )
+  })
+
+  test('a fork of the zygote has nothing of what the zygote was told for an earlier run in its memory', async () => {
+    await using lined = await openLined()
+    await lined.sandbox.ensureZygote(zygote)
+    const seek = `import ctypes, sys
+mark, found = sys.argv[1].encode(), False
+for line in open('/proc/self/maps'):
+  place, mode, *_, last = line.split()
+  if mode[0] == 'r' and not last.startswith('[v'):
+    start, end = (int(each, 16) for each in place.split('-'))
+    parts = ctypes.string_at(start, end - start).split(mark)
+    found = found or any(part[-200:] == b'x' * 200 for part in parts[:-1])
+print(found)`
+    const told = { env: { A: `${'x'.repeat(9000)}of-one-run` } }
+    expect(await lined.run([python, '-c', seek, 'of-one-run'], told)).toMatchObject({ out: 'True\n', err: '' })
+    expect(await lined.run([python, '-c', seek, 'of-one-run'])).toMatchObject({ out: 'False\n', err: '' })
+  })
+
+  testUnless(isRoot ? false : 'only root limits memory here')('that uses up all memory, by files even, ends, and not the zygote', async () => {
+    await using lined = await openLined({ limits: { memory: '64MiB', disk: '400MiB' } })
+    await lined.sandbox.ensureZygote(zygote)
+    const fill = "with open('/tmp/x', 'wb', buffering=0) as file:\n  while True: file.write(bytes(65536))"
+    expect((await lined.run([python, '-c', fill])).outcome).toMatchObject({ kind: 'out-of-memory' })
+    expect((await lined.run([python, '-c', 'import sys; print("json" in sys.modules)'])).out).toBe('True\n')
   })
 
   test('a program of the cell itself runs beside it', async () => {

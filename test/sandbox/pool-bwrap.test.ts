@@ -111,3 +111,25 @@ test('a run in a liner that is called off is gone, and its cell goes on', { time
   expect((await pool.run('echo on')).stdout).toBe('on\n')
   expect((await pool.run('echo anew')).stdout).toBe('anew\n')
 })
+
+test.for(['cell', 'liner'] as const)('a run with a fresh %s that is called off gives its place to the next', { timeout }, async (fresh, { skip }) => {
+  const [probe] = await platform.probe()
+  const why = unavailable ?? (fresh === 'liner' && !probe?.features.liners.available)
+  if (why) skip('runs cannot have one here')
+  await using pool = await SandboxPool.create({ platform, fresh, size: 1, max: 1 })
+  const calledOff = new AbortController()
+  const seen: string[] = []
+  const read = async (): Promise<void> => {
+    for await (const event of pool.run('echo begun; sleep 60', { signal: calledOff.signal })) {
+      seen.push(event.type)
+      calledOff.abort()
+    }
+  }
+  await expect(read()).rejects.toThrow()
+  expect(seen).toEqual(['stdout'])
+  const captured = new AbortController()
+  const run = pool.run(['sleep', '60'], { signal: captured.signal })
+  setTimeout(() => captured.abort(), 500)
+  await expect(run).rejects.toThrow()
+  expect((await pool.run(['echo', 'next'], { signal: AbortSignal.timeout(10_000) })).stdout).toBe('next\n')
+})

@@ -57,6 +57,13 @@ describe.for(kinds)('in %s', ([, open, why]) => {
     expect(said.stdout.toString()).toBe('1000\n1000\n2\n4\nCapInh:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n/tmp:\n\n/workspace:\n')
   })
 
+  testUnless(why)('a program cannot end by its limits who keeps it, and sets its own', async () => {
+    await using cell = await open()
+    const said = await cell.peer.run(1, lined('prlimit --pid 1 --cpu=0:0; prlimit --pid 0 --cpu=77:77 && prlimit --pid 1 --cpu --output SOFT --noheadings'))
+    expect([said.stdout.toString().trim(), said.ending.code]).toEqual(['unlimited', 0])
+    expect(said.stderr.toString()).toMatch(/not permitted/)
+  })
+
   testUnless(why)('what one leaves behind the next does not see', async () => {
     await using cell = await open()
     const plant = 'echo a >/workspace/a; echo b >/tmp/b; (setsid sleep 1000 >/dev/null 2>&1 &); echo planted'
