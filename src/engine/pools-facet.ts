@@ -211,7 +211,7 @@ export class PoolsFacet implements PlatformPools {
   /** Undefined for what is created when it is asked for. */
   #pooledPlan(spec: SpecInput): PlannedSandbox | undefined {
     // What begins with a snapshot is planned with it.
-    if (typeof spec !== 'object' || spec.from !== undefined) return undefined
+    if (typeof spec !== 'object' || (spec as SpecInput | null)?.from !== undefined) return undefined
     const planned = this.#host.plan(spec)
     return unpooledBecause(planned.spec) === undefined ? planned : undefined
   }

@@ -69,11 +69,21 @@ describe('Sandbox.run', { timeout }, () => {
       [{ receipt: 1 }, 'invalid', /^receipt: expected true or false, got/],
       [{ tag: 'x' }, 'invalid', /^tag: is not a known field/],
       [{ output: 'x' }, 'invalid', /^output: /],
+      [{ sandbox: null }, 'invalid', /^sandbox: expected a plain object, got null/],
+      [{ sandbox: 'python' }, 'invalid', /^sandbox: expected a plain object, got a string/],
     ]
     for (const [given, code, message] of wrong) {
       const error = await rejectionOf(Sandbox.run('true', { ...options(), ...given }))
       expect([error.code, error.message]).toEqual([code, expect.stringMatching(message)])
     }
+  })
+
+  test('and Sandbox.code name what is no sandbox', async () => {
+    for (const sandbox of [null, 'python', []]) {
+      const error = await rejectionOf(Sandbox.code('1', { platform, sandbox: sandbox as object }))
+      expect([error.code, error.message]).toEqual(['invalid', expect.stringMatching(/^sandbox: expected a plain object, got /)])
+    }
+    expect((await rejectionOf(platform.pools.take(null as unknown as object))).code).toBe('invalid')
   })
 
   test('many at once keep out of each other’s way', async () => {
