@@ -116,6 +116,16 @@ export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
     await this.#conclude({ isWhole: false })
   }
 
+  /** What cannot be read to its end, such as of a run that was called off, is over too. */
+  async *#outputOf({ output }: PlatformProcess): AsyncGenerator<OutputEvent, undefined, undefined> {
+    try {
+      for await (const event of output) yield event
+    } catch (error) {
+      await this.#conclude({ isWhole: false })
+      throw error
+    }
+  }
+
   /** Its ending once all that it printed was read. */
   async #endingOf(program: PlatformProcess): Promise<Ending & Pick<RunResult, 'receipt'>> {
     try {
@@ -135,7 +145,7 @@ export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
 
   async #capture(program: PlatformProcess): Promise<RunResult> {
     const gathered = { stdout: new GatheredBytes(), stderr: new GatheredBytes() }
-    for await (const { type, bytes } of program.output) gathered[type].append(bytes)
+    for await (const { type, bytes } of this.#outputOf(program)) gathered[type].append(bytes)
     const ending = await this.#endingOf(program)
     const stdoutBytes = gathered.stdout.toBytes()
     const stderrBytes = gathered.stderr.toBytes()
@@ -145,7 +155,7 @@ export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
 
   async *#stream(): AsyncGenerator<RunEvent, undefined, undefined> {
     const program = await this.#program
-    for await (const event of program.output) yield event
+    for await (const event of this.#outputOf(program)) yield event
     const ending = await this.#endingOf(program)
     yield { type: 'exit', ...ending, exitCode: exitCodeOf(ending.outcome) }
   }

@@ -53,6 +53,20 @@ describe('Sandbox.run', { timeout }, () => {
     expect(await ids()).toEqual([])
   })
 
+  test('called off while it runs leaves nothing, awaited or iterated', async () => {
+    const iterated = new AbortController()
+    const read = async (): Promise<void> => {
+      for await (const _ of Sandbox.run('echo started; sleep 600', { ...options(), signal: iterated.signal })) iterated.abort(new Error('enough'))
+    }
+    expect((await rejectionOf(read())).message).toBe('enough')
+    const awaited = new AbortController()
+    const run = Sandbox.run('sleep 600', { ...options(), signal: awaited.signal })
+    await expect.poll(ids).toHaveLength(1)
+    awaited.abort(new Error('enough'))
+    expect((await rejectionOf(run)).message).toBe('enough')
+    await expect.poll(ids).toEqual([])
+  })
+
   test('that fails to start tells why and leaves nothing', async () => {
     expect((await rejectionOf(Sandbox.run('true', { ...options(), cwd: '/nowhere' }))).code).toBe('invalid')
     expect((await Sandbox.run(['no-such-program'], options())).outcome).toMatchObject({ kind: 'not-started', code: 127 })
@@ -125,6 +139,12 @@ describe('a SandboxPool', { timeout }, () => {
     expect([stdout, receipt?.pooled]).toEqual(['', true])
     expect((await pool.code('x = 6 * 7\nx')).text).toBe('42')
     expect((await pool.code('x')).error?.name).toBe('NameError')
+  })
+
+  test('cannot be had of a platform that was disposed of', async () => {
+    const over = createPlatform()
+    await over[Symbol.asyncDispose]()
+    for (const size of [0, 1]) expect((await rejectionOf(SandboxPool.create({ ...plain, platform: over, size }))).code).toBe('closed')
   })
 
   test('closed, it leaves nothing and says so', async () => {
