@@ -242,6 +242,7 @@ export class Engine implements Platform {
       ...(onIdleExit && { onIdleExit }),
       newId: () => this.#register.newId(),
       inUse: () => this.#creations.size + this.#register.count,
+      checkOpen: () => this.#checkOpen(),
       plan: (spec) => planSandbox(spec, policy),
       create: (spec, options) => this.create(spec, options),
       find: (id) => this.#register.find(id),

@@ -32,6 +32,8 @@ import { checkLined, checkOneShot, checkSettings, tooMany } from './pool-refusal
 export interface PoolsHost extends Omit<PoolGround, 'count' | 'checkRoom' | 'makeRoom'> {
   /** Sandboxes that are somebody's, those being created included. */
   inUse(): number
+  /** Throws SandboxError('closed') once nothing is to be made any more. */
+  checkOpen(): void
   plan(spec: SpecInput): PlannedSandbox
   create(spec: SpecInput, options: CallOptions): Promise<SandboxInfo>
   /** Whoever closes what matches calls this off too. */
@@ -82,6 +84,7 @@ export class PoolsFacet implements PlatformPools {
     const planned = this.#host.plan(spec)
     checkPooled(planned.spec)
     if (wanted.fresh === 'liner') checkLined(planned.spec)
+    this.#host.checkOpen()
     const sizes = sizesFor(wanted, this.#ground)
     const id = this.#host.newId()
     const kept = this.#open({ planned, sizes, name: `pool ${id}`, onChange: () => this.#watchExit() }, wanted)
@@ -211,7 +214,7 @@ export class PoolsFacet implements PlatformPools {
   /** Undefined for what is created when it is asked for. */
   #pooledPlan(spec: SpecInput): PlannedSandbox | undefined {
     // What begins with a snapshot is planned with it.
-    if (typeof spec !== 'object' || spec.from !== undefined) return undefined
+    if (typeof spec !== 'object' || (spec as SpecInput | null)?.from !== undefined) return undefined
     const planned = this.#host.plan(spec)
     return unpooledBecause(planned.spec) === undefined ? planned : undefined
   }

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { SandboxError } from '../contract/errors.js'
+import { type ErrorCode, SandboxError } from '../contract/errors.js'
 import { parseId } from '../policy/spec.js'
 import type { LiveSandbox } from './live-sandbox.js'
 
@@ -7,11 +7,18 @@ const idAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 const idLength = 20
 const mostRemembered = 1000
 
+/** Why a sandbox is gone, in words: an error also holds what its stack led through, which is all that there was of the sandbox. */
+interface Gone {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly hint: string | undefined
+}
+
 /** The sandboxes that there are, and why the latest that were are gone. */
 export class SandboxRegister {
   readonly #sandboxes = new Map<string, LiveSandbox>()
   /** So that a late call is told more than that there is nothing. */
-  readonly #gone = new Map<string, SandboxError>()
+  readonly #gone = new Map<string, Gone>()
 
   get count(): number {
     return this.#sandboxes.size
@@ -34,16 +41,21 @@ export class SandboxRegister {
   async find(id: string): Promise<LiveSandbox> {
     const sandbox = this.get(id)
     if (sandbox && !sandbox.over) return sandbox
-    throw (await sandbox?.over) ?? this.#gone.get(id) ?? new SandboxError('not-found', `there is no sandbox ${id} here`)
+    throw (await sandbox?.over) ?? this.#whyGone(id) ?? new SandboxError('not-found', `there is no sandbox ${id} here`)
   }
 
-  forget(id: string, why: SandboxError): void {
+  forget(id: string, { code, message, hint }: SandboxError): void {
     this.#sandboxes.delete(id)
-    this.#gone.set(id, why)
+    this.#gone.set(id, { code, message, hint })
     for (const oldest of this.#gone.keys()) {
       if (this.#gone.size <= mostRemembered) break
       this.#gone.delete(oldest)
     }
+  }
+
+  #whyGone(id: string): SandboxError | undefined {
+    const gone = this.#gone.get(id)
+    return gone && new SandboxError(gone.code, gone.message, gone.hint === undefined ? {} : { hint: gone.hint })
   }
 
   newId(): string {

@@ -7,7 +7,7 @@ import { CodeRun, type StartedCode } from './code.js'
 import type { ReadFile } from './code-execution.js'
 import { codeFields, type CodeOptions, codeOptionsRefusal, codeRequest } from './code-options.js'
 import { SandboxFiles } from './files.js'
-import { callOptions, checkPlatform } from './platform-check.js'
+import { callOptions, checkPlatform, sandboxRefusal } from './platform-check.js'
 
 export interface OneShotOptions extends Omit<CodeOptions, 'context'> {
   /** What the sandbox is to be like. */
@@ -46,7 +46,7 @@ const oneShotFields = [...codeFields.filter((name) => name !== 'context'), 'sand
 
 /** In a sandbox of its own, of which nothing is left when it is over but what its artifacts hold. */
 export function codeOnce(source: string, options: OneShotOptions, defaultPlatform: () => Platform): CodeRun {
-  const refusal = codeOptionsRefusal(options, oneShotFields)
+  const refusal = codeOptionsRefusal(options, oneShotFields) ?? sandboxRefusal(options.sandbox)
   if (refusal) return refused(refusal)
   const { sandbox: spec = {}, platform, fresh, pool, ...own } = options
   const call = { ...(fresh !== undefined && { fresh }), ...(pool !== undefined && { pool }), ...callOptions(options.signal) }

@@ -5,7 +5,7 @@ import type { Fresh, OneShot, OneShotPlace } from '../contract/pools.js'
 import type { Command } from '../contract/run.js'
 import type { SpecInput } from '../contract/spec.js'
 import { runOptionsRefusal, runRequest, withOwnNames } from './own-options.js'
-import { callOptions, checkPlatform } from './platform-check.js'
+import { callOptions, checkPlatform, sandboxRefusal } from './platform-check.js'
 import { Run, type RunResult } from './run.js'
 import type { RunOptions } from './sandbox.js'
 
@@ -27,7 +27,7 @@ export interface RunOnceOptions extends PoolRunOptions {
 
 /** In a sandbox of its own, which is gone when it is over. */
 export function runOnce(command: Command, options: RunOnceOptions, defaultPlatform: () => Platform): Run {
-  const refusal = runOptionsRefusal(options, ['receipt', 'sandbox', 'platform', 'fresh', 'pool']) ?? receiptRefusal(options)
+  const refusal = runOptionsRefusal(options, ['receipt', 'sandbox', 'platform', 'fresh', 'pool']) ?? receiptRefusal(options) ?? sandboxRefusal(options.sandbox)
   if (refusal) return refused(refusal)
   const { sandbox = {}, platform, fresh, pool, ...own } = options
   const how = { ...(fresh !== undefined && { fresh }), ...(pool !== undefined && { pool }) }

@@ -53,6 +53,20 @@ describe('Sandbox.run', { timeout }, () => {
     expect(await ids()).toEqual([])
   })
 
+  test('called off while it runs leaves nothing, awaited or iterated', async () => {
+    const iterated = new AbortController()
+    const read = async (): Promise<void> => {
+      for await (const _ of Sandbox.run('echo started; sleep 600', { ...options(), signal: iterated.signal })) iterated.abort(new Error('enough'))
+    }
+    expect((await rejectionOf(read())).message).toBe('enough')
+    const awaited = new AbortController()
+    const run = Sandbox.run('sleep 600', { ...options(), signal: awaited.signal })
+    await expect.poll(ids).toHaveLength(1)
+    awaited.abort(new Error('enough'))
+    expect((await rejectionOf(run)).message).toBe('enough')
+    await expect.poll(ids).toEqual([])
+  })
+
   test('that fails to start tells why and leaves nothing', async () => {
     expect((await rejectionOf(Sandbox.run('true', { ...options(), cwd: '/nowhere' }))).code).toBe('invalid')
     expect((await Sandbox.run(['no-such-program'], options())).outcome).toMatchObject({ kind: 'not-started', code: 127 })
@@ -69,11 +83,21 @@ describe('Sandbox.run', { timeout }, () => {
       [{ receipt: 1 }, 'invalid', /^receipt: expected true or false, got/],
       [{ tag: 'x' }, 'invalid', /^tag: is not a known field/],
       [{ output: 'x' }, 'invalid', /^output: /],
+      [{ sandbox: null }, 'invalid', /^sandbox: expected a plain object, got null/],
+      [{ sandbox: 'python' }, 'invalid', /^sandbox: expected a plain object, got a string/],
     ]
     for (const [given, code, message] of wrong) {
       const error = await rejectionOf(Sandbox.run('true', { ...options(), ...given }))
       expect([error.code, error.message]).toEqual([code, expect.stringMatching(message)])
     }
+  })
+
+  test('and Sandbox.code name what is no sandbox', async () => {
+    for (const sandbox of [null, 'python', []]) {
+      const error = await rejectionOf(Sandbox.code('1', { platform, sandbox: sandbox as object }))
+      expect([error.code, error.message]).toEqual(['invalid', expect.stringMatching(/^sandbox: expected a plain object, got /)])
+    }
+    expect((await rejectionOf(platform.pools.take(null as unknown as object))).code).toBe('invalid')
   })
 
   test('many at once keep out of each other’s way', async () => {
@@ -115,6 +139,12 @@ describe('a SandboxPool', { timeout }, () => {
     expect([stdout, receipt?.pooled]).toEqual(['', true])
     expect((await pool.code('x = 6 * 7\nx')).text).toBe('42')
     expect((await pool.code('x')).error?.name).toBe('NameError')
+  })
+
+  test('cannot be had of a platform that was disposed of', async () => {
+    const over = createPlatform()
+    await over[Symbol.asyncDispose]()
+    for (const size of [0, 1]) expect((await rejectionOf(SandboxPool.create({ ...plain, platform: over, size }))).code).toBe('closed')
   })
 
   test('closed, it leaves nothing and says so', async () => {
