@@ -19,6 +19,7 @@ import {
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { Script } from 'node:vm'
+import { crc32 } from 'node:zlib'
 
 export interface CachedProgram {
   /** Its absolute path. ASCII only, so that V8 takes its bytes as they are. */
@@ -33,6 +34,8 @@ export interface CachedProgram {
 type Main = (scope: Readonly<Record<string, unknown>>) => void
 
 const readableByOthers = 0o077
+const writableByOthers = 0o022
+const sealBytes = 8
 const mostKept = 8
 
 /** Runs it. A cache that is missing or of no use is made when the process ends well; that there can be none is no failure. */
@@ -45,7 +48,7 @@ export function runProgram({ path, part, folder }: CachedProgram): void {
   const script = new Script(wrapped, { filename: path, ...(cachedData && { cachedData }) })
   if (place !== undefined && (cachedData === undefined || script.cachedDataRejected)) {
     process.once('exit', (code) => {
-      if (code === 0) keep(place, Buffer.concat([identity, script.createCachedData()]))
+      if (code === 0) keep(place, sealed(identity, script.createCachedData()))
     })
   }
   const main = script.runInThisContext() as Main
@@ -83,10 +86,27 @@ interface Wanted {
 
 function placeOf({ folder, part, identity }: Wanted): string | undefined {
   try {
-    return join(folder(), `${part}-${fingerprint(identity)}`)
+    const own = folder()
+    const status = lstatSync(own, { throwIfNoEntry: false })
+    const isOurs = status === undefined || (status.isDirectory() && status.uid === process.getuid?.() && (status.mode & writableByOthers) === 0)
+    return isOurs ? join(own, `${part}-${fingerprint(identity)}`) : undefined
   } catch {
     return undefined
   }
+}
+
+/** V8 executes what it is given without a look: bytes that a disk lost must be noticed before. Eight bytes, so that what follows stays where V8 wants it. */
+function sealed(identity: Buffer, compiled: Buffer): Buffer {
+  const seal = Buffer.alloc(sealBytes)
+  seal.writeUInt32LE(crc32(compiled))
+  return Buffer.concat([identity, seal, compiled])
+}
+
+function opened(bytes: Buffer, identity: Buffer): Buffer | undefined {
+  const from = identity.length + sealBytes
+  if (bytes.length <= from || !bytes.subarray(0, identity.length).equals(identity)) return undefined
+  const compiled = bytes.subarray(from)
+  return bytes.readUInt32LE(identity.length) === crc32(compiled) ? compiled : undefined
 }
 
 /** Enough to tell files apart; what is in one says for certain whose it is. (FNV-1a) */
@@ -98,12 +118,12 @@ function fingerprint(bytes: Uint8Array): string {
 
 function readCache(place: string, identity: Buffer): Buffer | undefined {
   try {
-    const file = openSync(place, constants.O_RDONLY | constants.O_NOFOLLOW)
+    // Not waiting: what stands there may be no file.
+    const file = openSync(place, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     try {
       const status = fstatSync(file)
       const isOurs = status.isFile() && status.nlink === 1 && status.uid === process.getuid?.() && (status.mode & readableByOthers) === 0
-      const bytes = isOurs ? readFileSync(file) : identity
-      return bytes.length > identity.length && bytes.subarray(0, identity.length).equals(identity) ? bytes.subarray(identity.length) : undefined
+      return isOurs ? opened(readFileSync(file), identity) : undefined
     } finally {
       closeSync(file)
     }

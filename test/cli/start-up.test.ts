@@ -19,6 +19,17 @@ function start(args: readonly string[] = ['--version'], env: Readonly<Record<str
   return { status, stdout, stderr }
 }
 
+/** In the middle, where V8 would not look for it. */
+function damage(path: string): void {
+  const bytes = readFileSync(path)
+  writeFileSync(path, bytes.fill(0xff, bytes.length / 2, bytes.length / 2 + 64))
+}
+
+function replaceByPipe(path: string): void {
+  rmSync(path)
+  expect(spawnSync('mkfifo', [path]).status).toBe(0)
+}
+
 const asItShould = { status: 0, stdout: `${version}\n`, stderr: '' }
 
 /** The one cache that a start made. */
@@ -47,6 +58,8 @@ describe('what V8 compiled of the command', () => {
     ['has a second name', (path: string) => linkSync(path, join(caches, 'other-name'))],
     ['is reached by a link', (path: string) => moveBehindLink(path)],
     ['was cut short', (path: string) => writeFileSync(path, readFileSync(path).subarray(0, 4096))],
+    ['lost some of its bytes', (path: string) => damage(path)],
+    ['is a pipe', (path: string) => replaceByPipe(path)],
     ['holds something else', (path: string) => writeFileSync(path, 'something else')],
   ])('is made again when the file %s', (_, spoil) => {
     const path = made()

@@ -4,7 +4,20 @@
  * its first program runs. What limits hold is found out by each process itself.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type NativeName, nativeProgram } from '../../sys/native.js'
 import { cachePlace } from '../../sys/places.js'
@@ -34,7 +47,7 @@ export function createTrialMemory(folder: () => string = cachePlace): TrialMemor
   return {
     recall: () =>
       orNothing(() => {
-        const kept = JSON.parse(readFileSync(place(), 'utf8')) as Kept
+        const kept = JSON.parse(readOwn(place())) as Kept
         const ageMs = Date.now() - kept.atMs
         return ageMs >= 0 && ageMs < lastingMs ? kept.bwrapVersion : undefined
       }),
@@ -52,6 +65,16 @@ function orNothing<T>(act: () => T): T | undefined {
     return act()
   } catch {
     return undefined
+  }
+}
+
+/** Of a plain file only: whatever else has its name is neither waited for nor read. */
+function readOwn(place: string): string {
+  const file = openSync(place, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    return fstatSync(file).isFile() ? readFileSync(file, 'utf8') : ''
+  } finally {
+    closeSync(file)
   }
 }
 
