@@ -5,10 +5,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
+import { atMost, environmentOf, missedGoals, ratioOf, renderMarkdown, sampleInterleaved } from '../dist/bench/index.js'
 import { connectWarden } from '../dist/channel/index.js'
 import { createFakeDriver } from '../dist/drivers/fake/driver.js'
-import { environment, markdown } from './report.mjs'
-import { sampleInterleaved, withRatios } from './sampling.mjs'
 
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '200' } } })
 const rounds = Number(values.rounds)
@@ -68,9 +67,9 @@ async function compare(title, { argv, expected, rounds, most, goal, isFed = fals
     { name: 'plain spawn from Node', run: () => (isFed ? feedPlainly(argv) : plainly(argv, expected)) },
     { name: 'running warden', run: () => (isFed ? feedThroughWarden(argv) : throughWarden(argv, expected)) },
   ]
-  const rows = withRatios(await sampleInterleaved(subjects, { rounds }))
-  const measured = rows[1].ratio
-  return { title, rows, goals: [{ text: goal, measured, met: measured <= most }] }
+  const { rows, missing } = await sampleInterleaved(subjects, { rounds, signal: new AbortController().signal })
+  const measured = ratioOf({ rows, ours: subjects[1].name, beside: subjects[0].name })
+  return { section: 'channel', title, rows, figures: [], missing, goals: [atMost(goal, measured, most)] }
 }
 
 const tables = [
@@ -92,5 +91,6 @@ const tables = [
 ]
 warden.close()
 await cell.close()
-process.stdout.write(markdown({ environment: environment(), tables }))
-if (tables.some(({ goals }) => goals.some(({ met }) => !met))) process.exitCode = 1
+const report = { environment: environmentOf({ version: 'of this clone', peers: [] }), tables }
+process.stdout.write(renderMarkdown(report))
+if (missedGoals(report).length > 0) process.exitCode = 1

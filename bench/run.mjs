@@ -1,116 +1,107 @@
 /**
- * Side by side, in one run: what a sandboxed run costs beside a plain spawn and beside the peers found on this machine.
- * `npm run bench [-- --rounds N]`. Figures go to bench/results/; a missed goal ends it with exit code 1.
+ * Side by side, in one run: what sandboxed runs cost beside a plain spawn and beside the peers, which are made ready first and removed afterwards, also on Ctrl-C.
+ * `npm run bench [-- --rounds N] [--only SECTION]… [--without-peers] [--json] [--out DIR]`. A missed goal ends it with exit code 1.
  */
-import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
+import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { parseArgs, promisify } from 'node:util'
-import { createUninspectedPlatform } from '../dist/compose.js'
-import { createPlatform, Sandbox } from '../dist/index.js'
-import { measureCode } from './code.mjs'
-import { environment, writeReport } from './report.mjs'
-import { sampleInterleaved, sampleSeries, withRatios } from './sampling.mjs'
-import { measureTransfers } from './transfers.mjs'
+import { parseArgs } from 'node:util'
+import { environmentOf, measureSection, missedGoals, renderGoal, renderTable, sections, versionOf, writeReport } from '../dist/bench/index.js'
+import * as library from '../dist/index.js'
+import { openPeers } from './peers/peers.mjs'
+import { price } from './price.mjs'
+import { fillReadme } from './readme.mjs'
+import { transfers } from './transfers.mjs'
 
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '60' } } })
-const rounds = Number(values.rounds)
-const execute = promisify(execFile)
-const python = ['/usr/bin/python3', '-c', 'print(1)']
+const root = fileURLToPath(new URL('..', import.meta.url))
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '60' },
+    only: { type: 'string', multiple: true, default: [] },
+    out: { type: 'string' },
+    json: { type: 'boolean', default: false },
+    'without-peers': { type: 'boolean', default: false },
+  },
+})
 const cli = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+const all = [...sections, price, transfers]
+const stop = new AbortController()
+const say = (line) => process.stderr.write(`… ${line}\n`)
 
-async function expectOne(promise) {
-  const { stdout } = await promise
-  if (stdout !== '1\n') throw new Error(`a benchmarked run printed ${JSON.stringify(stdout)}`)
+function check() {
+  const stranger = values.only.find((name) => !all.some((section) => section.name === name))
+  if (stranger !== undefined) throw new Error(`--only: there is no section ${stranger}; there are ${all.map(({ name }) => name).join(', ')}`)
+  if (!/^[1-9]\d*$/.test(values.rounds)) throw new Error(`--rounds: expected a whole number, got ${values.rounds}`)
 }
 
-const plain = { name: 'plain spawn of python3', run: () => expectOne(execute(python[0], python.slice(1))) }
-
-function bareBwrap() {
-  const links = ['bin', 'sbin', 'lib', 'lib64'].filter((name) => existsSync(`/usr/${name}`)).flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`])
-  const flags = ['--unshare-all', '--die-with-parent', '--ro-bind', '/usr', '/usr', ...links, '--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp']
-  return { name: 'bwrap, no filter, no limits', run: () => expectOne(execute('bwrap', [...flags, '--', ...python])) }
+/** Only these have a place for them. */
+function needsPeers(chosen) {
+  return !values['without-peers'] && chosen.some(({ name }) => ['cold', 'idle'].includes(name))
 }
 
-async function cold(platform) {
-  const sandboxed = {
-    name: 'glovebox: create + python3 + close',
-    async run() {
-      const sandbox = await Sandbox.create({ platform, template: 'python' })
-      try {
-        await expectOne(sandbox.run(python))
-      } finally {
-        await sandbox.close()
-      }
-    },
-  }
-  const viaCli = { name: 'glovebox run (CLI, end to end)', run: () => expectOne(execute(process.execPath, [cli, 'run', '-q', '--', ...python])) }
-  const rows = withRatios(await sampleInterleaved([plain, bareBwrap(), sandboxed, viaCli], { rounds }))
-  const measured = rows[2].ratio
-  return {
-    title: 'Cold: run hello in Python, get its output',
-    rows,
-    goals: [{ text: 'create + python3 + close costs at most 2.5 × a plain spawn', measured, met: measured <= 2.5 }],
+async function withPeers(chosen, act) {
+  if (!needsPeers(chosen)) return act({ found: [], missing: [] })
+  const peers = await openPeers({ signal: stop.signal, say })
+  try {
+    return await act(peers)
+  } finally {
+    await peers[Symbol.asyncDispose]()
   }
 }
 
-async function warm(platform) {
-  const sandbox = await Sandbox.create({ platform })
-  const subjects = [
-    { name: 'plain spawn of true', run: () => execute('/usr/bin/true') },
-    { name: 'glovebox: true in a running sandbox', run: () => sandbox.run(['/usr/bin/true']) },
-  ]
-  const rows = withRatios(await sampleInterleaved(subjects, { rounds: rounds * 4, pauseMs: 10 }))
-  const series = withRatios(await sampleSeries(subjects, { rounds: Math.ceil(rounds / 4), length: 40 }))
-  await sandbox.close()
-  const measured = rows[1].ratio
-  return {
-    title: 'Warm: a command in a running sandbox',
-    rows: [...rows, ...series],
-    goals: [{ text: '`true` in a running sandbox costs at most 1.0 × a plain spawn', measured, met: measured <= 1 }],
+async function measure(chosen, peers) {
+  const platform = library.createPlatform()
+  try {
+    const ground = { ...library, platform, cli: [process.execPath, cli], peers, rounds: Number(values.rounds), signal: stop.signal }
+    const tables = []
+    for (const section of chosen) {
+      say(section.title)
+      const table = await measureSection(section, ground)
+      tables.push(table)
+      if (!values.json) process.stdout.write(`${renderTable(table).join('\n')}\n\n`)
+    }
+    return { environment: environmentOf({ version, commit: versionOf('git', ['-C', root, 'rev-parse', '--short', 'HEAD']), peers: peers.found }), tables }
+  } finally {
+    await platform[Symbol.asyncDispose]()
   }
 }
 
-/** What it costs to read from the kernel what holds: the same acts on a platform that does not look. */
-async function price(platform) {
-  const unlooking = createUninspectedPlatform()
-  const first = await Promise.all([unlooking, platform].map((each) => Sandbox.create({ platform: each })))
-  const createOnly = await sampleInterleaved(
-    [
-      { name: 'create, nothing looked at', run: () => Sandbox.create({ platform: unlooking }), after: (sandbox) => sandbox.close() },
-      { name: 'create, the cell looked at', run: () => Sandbox.create({ platform }), after: (sandbox) => sandbox.close() },
-    ],
-    { rounds: rounds * 3 },
-  )
-  const runs = await sampleInterleaved(
-    [
-      { name: 'true in a running sandbox, nothing looked at', run: () => first[0].run(['/usr/bin/true']) },
-      { name: 'true in a running sandbox, each looked at', run: () => first[1].run(['/usr/bin/true']) },
-      { name: 'a receipt of a running sandbox', run: () => first[1].receipt() },
-    ],
-    { rounds: rounds * 4 },
-  )
-  await Promise.all(first.map((sandbox) => sandbox.close()))
-  await unlooking[Symbol.asyncDispose]()
-  const added = createOnly[1].p50 - createOnly[0].p50
-  return {
-    title: 'The price of looking: create, run, receipt',
-    rows: [...withRatios(createOnly), ...withRatios(runs)],
-    goals: [{ text: 'looking at a cell adds at most 1.5 ms to create, at the median', measured: added, met: added <= 1.5 }],
-  }
+/** A part of a report must not take the place of a whole one. */
+function keep(report, chosen) {
+  const isWhole = chosen.length === all.length
+  const user = report.environment.user === 'root' ? 'latest' : 'latest-ordinary-user'
+  const name = isWhole ? user : 'partial'
+  const folder = values.out ?? fileURLToPath(new URL('./results/', import.meta.url))
+  for (const path of writeReport(report, { folder, name })) say(path)
+  if (isWhole && user === 'latest' && values.out === undefined) fillReadme(report)
 }
 
-const platform = createPlatform()
-const report = {
-  environment: environment(),
-  tables: [
-    await cold(platform),
-    await warm(platform),
-    await measureCode(platform, { plain, rounds }),
-    await price(platform),
-    await measureTransfers(platform, Math.ceil(rounds / 15)),
-  ],
+async function main() {
+  check()
+  const chosen = all.filter(({ name }) => values.only.length === 0 || values.only.includes(name))
+  const report = await withPeers(chosen, (peers) => measure(chosen, peers))
+  keep(report, chosen)
+  if (values.json) process.stdout.write(`${JSON.stringify(report)}\n`)
+  const missed = missedGoals(report)
+  for (const goal of missed) process.stderr.write(`${renderGoal(goal)}\n`)
+  return missed.length === 0 ? 0 : 1
 }
-await platform[Symbol.asyncDispose]()
-process.stdout.write(writeReport(report))
-if (report.tables.some((table) => table.goals?.some((goal) => !goal.met))) process.exitCode = 1
+
+/** The first asks for an orderly end; another one does not wait for it. */
+function onSignal(name) {
+  const code = 128 + constants.signals[name]
+  if (stop.signal.aborted) process.exit(code)
+  say(`${name}: removing what was made for the benchmark`)
+  process.exitCode = code
+  stop.abort(new Error(`stopped by ${name}`))
+}
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, onSignal)
+
+try {
+  const code = await main()
+  process.exit(stop.signal.aborted ? process.exitCode : code)
+} catch (error) {
+  if (!stop.signal.aborted) process.stderr.write(`${error.stack}\n`)
+  process.exit(stop.signal.aborted ? process.exitCode : 2)
+}

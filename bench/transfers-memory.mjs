@@ -1,6 +1,6 @@
 /** `node bench/transfers-memory.mjs output|upload|download` prints by how many MiB this process grew at most while a GiB was on its way. */
 import { createPlatform } from '../dist/index.js'
-import { createSubject, transfers } from './transfers.mjs'
+import { createSubject, ways } from './transfers.mjs'
 
 const way = process.argv[2]
 const samplePauseMs = 5
@@ -15,7 +15,7 @@ await sandbox.files.read('/workspace/small')
 const before = process.memoryUsage.rss()
 let most = before
 const sampling = setInterval(() => (most = Math.max(most, process.memoryUsage.rss())), samplePauseMs)
-await transfers[way](sandbox)
+await ways[way](sandbox)
 clearInterval(sampling)
 most = Math.max(most, process.memoryUsage.rss())
 process.stdout.write(`${(most - before) / 2 ** 20}\n`)

@@ -9,8 +9,8 @@ import os from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { atLeast, atMost, ratioOf, sampleInterleaved } from '../dist/bench/index.js'
 import { Sandbox } from '../dist/index.js'
-import { sampleInterleaved, withRatios } from './sampling.mjs'
 
 const execute = promisify(execFile)
 export const transferredBytes = 2 ** 30
@@ -40,7 +40,7 @@ async function* printed(run) {
 }
 
 /** The three ways, for a sandbox whose file is there once `upload` was called. */
-export const transfers = {
+export const ways = {
   output: (sandbox) => count(printed(sandbox.run(print))),
   upload: (sandbox) => sandbox.files.write(inside, pieces()),
   download: async (sandbox) => count(await sandbox.files.stream(inside)),
@@ -61,47 +61,54 @@ async function writePlainly(path) {
   await closed
 }
 
-async function compare(plain, sandboxed, rounds) {
-  const rows = withRatios(await sampleInterleaved([plain, sandboxed], { rounds, warmups: 1 }))
-  return { rows, speed: 1 / rows[1].ratio }
-}
-
 async function growthOf(way) {
   const { stdout } = await execute(process.execPath, [fileURLToPath(new URL('./transfers-memory.mjs', import.meta.url)), way])
   return Number(stdout)
 }
 
 /** Of one way: how long it took both, and what must hold. */
-async function measure(name, { way, plain, sandbox, rounds }) {
-  const { rows, speed } = await compare({ name: `${name}, plain pipe`, run: plain }, { name: `${name}, glovebox`, run: () => transfers[way](sandbox) }, rounds)
-  const growth = await growthOf(way)
+async function measure(name, { way, plain, sandbox, rounds, signal }) {
+  const names = { beside: `${name}, plain pipe`, ours: `${name}, glovebox` }
+  const subjects = [
+    { name: names.beside, run: plain },
+    { name: names.ours, run: () => ways[way](sandbox) },
+  ]
+  const { rows, missing } = await sampleInterleaved(subjects, { rounds, warmups: 1, signal })
+  const ratio = ratioOf({ rows, ...names })
   return {
     rows,
+    missing,
     goals: [
-      { text: `${name}: at least 0.5 × as fast as a plain pipe`, measured: speed, met: speed >= 0.5 },
-      { text: `${name}: the engine grows by less than 64 MiB`, measured: growth, met: growth < 64 },
+      atLeast(`${name}: at least 0.5 × as fast as a plain pipe`, typeof ratio === 'number' ? 1 / ratio : ratio, 0.5),
+      // The next number below 64, so that 64 itself is too much.
+      atMost(`${name}: the engine grows by less than 64 MiB`, await growthOf(way), 64 - Number.EPSILON * 64),
     ],
   }
 }
 
-export async function measureTransfers(platform, rounds) {
-  const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir(), 'glovebox-bench-'))
-  const outside = join(folder, 'transferred')
-  const sandbox = await createSubject(platform)
-  try {
-    const both = { sandbox, rounds }
-    const parts = [
-      await measure('1 GiB of output', { way: 'output', plain: () => readPlainly(print), ...both }),
-      await measure('1 GiB into a file', { way: 'upload', plain: () => writePlainly(outside), ...both }),
-      await measure('1 GiB from a file', { way: 'download', plain: () => readPlainly(['/bin/cat', outside]), ...both }),
-    ]
-    return {
-      title: 'Transfers: a GiB out of a running sandbox and into it',
-      rows: parts.flatMap((part) => part.rows),
-      goals: parts.flatMap((part) => part.goals),
+export const transfers = {
+  name: 'transfers',
+  title: 'Transfers: a GiB out of a running sandbox and into it',
+  isLong: true,
+  async measure({ platform, rounds, signal }) {
+    const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir(), 'glovebox-bench-'))
+    const outside = join(folder, 'transferred')
+    try {
+      const sandbox = await createSubject(platform)
+      try {
+        const both = { sandbox, rounds: Math.ceil(rounds / 15), signal }
+        const parts = [
+          await measure('1 GiB of output', { way: 'output', plain: () => readPlainly(print), ...both }),
+          await measure('1 GiB into a file', { way: 'upload', plain: () => writePlainly(outside), ...both }),
+          await measure('1 GiB from a file', { way: 'download', plain: () => readPlainly(['/bin/cat', outside]), ...both }),
+        ]
+        const of = (kind) => parts.flatMap((part) => part[kind])
+        return { rows: of('rows'), figures: [], missing: of('missing'), goals: of('goals') }
+      } finally {
+        await sandbox.close()
+      }
+    } finally {
+      rmSync(folder, { recursive: true })
     }
-  } finally {
-    await sandbox.close()
-    rmSync(folder, { recursive: true })
-  }
+  },
 }

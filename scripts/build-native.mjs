@@ -16,14 +16,17 @@ const sourceFolder = join(root, 'warden')
 
 /**
  * What each program is made of. A `*` stands for whatever else begins so.
- * @type {Record<string, { sources: string[], flags: string[], libraries: string[] }>}
+ * @type {Record<string, { sources: string[], flags: string[], libraries: string[], shared?: boolean }>}
  */
 const PROGRAMS = {
   warden: {
     sources: [
       'arguments.c',
+      'brood.c',
       'caps.c',
       'connection.c',
+      'cradle.c',
+      'cradle-process.c',
       'die.c',
       'ends.c',
       'engine.c',
@@ -33,8 +36,11 @@ const PROGRAMS = {
       'files-*.c',
       'frame.c',
       'keeper.c',
+      'keeper-fork.c',
       'kill.c',
       'layers.c',
+      'liner.c',
+      'lining.c',
       'main.c',
       'mount-flags.c',
       'mux.c',
@@ -42,6 +48,7 @@ const PROGRAMS = {
       'place.c',
       'process-table.c',
       'program.c',
+      'program-gate.c',
       'queue.c',
       'report.c',
       'rules.c',
@@ -60,9 +67,15 @@ const PROGRAMS = {
     flags: ['-D_GNU_SOURCE'],
     libraries: [],
   },
-  launcher: { sources: ['launcher.c', 'launcher-*.c'], flags: [], libraries: [] },
+  launcher: { sources: ['launcher.c', 'launcher-*.c', 'newest-filter.c'], flags: [], libraries: [] },
   'seccomp-compile': { sources: ['seccomp-compile.c', 'seccomp-*.c'], flags: [], libraries: ['-lseccomp'] },
-  inspect: { sources: ['inspect.c'], flags: [], libraries: [] },
+  inspect: { sources: ['inspect.c', 'newest-filter.c'], flags: [], libraries: [] },
+  'zygote.so': {
+    sources: ['brood.c', 'caps.c', 'fds.c', 'keeper.c', 'liner.c', 'program-gate.c', 'report.c', 'rules.c', 'standing.c', 'start.c', 'zygote.c'],
+    flags: ['-D_GNU_SOURCE', '-fvisibility=hidden', '-ffunction-sections', '-Wl,--gc-sections'],
+    libraries: [],
+    shared: true,
+  },
 }
 
 /** @type {Record<string, string>} */
@@ -73,6 +86,8 @@ const COMPILERS = { x64: 'x86_64-linux-gnu-gcc', arm64: 'aarch64-linux-gnu-gcc' 
 const PACKAGES = { x64: 'gcc libc6-dev libseccomp-dev', arm64: 'gcc-aarch64-linux-gnu libc6-dev-arm64-cross (and libseccomp-dev:arm64 for seccomp-compile)' }
 const COMMON_FLAGS = ['-std=gnu11', '-Wall', '-Wextra', '-Werror', '-fno-common', '-fstack-protector-strong']
 const RELEASE_FLAGS = ['-O2', '-D_FORTIFY_SOURCE=2', '-static', '-s', '-Wl,-z,noexecstack']
+/** What an interpreter of the cell's own loads. */
+const SHARED_FLAGS = ['-O2', '-D_FORTIFY_SOURCE=2', '-shared', '-fPIC', '-s', '-Wl,-z,noexecstack', '-Wl,-z,defs']
 const SANITIZE_FLAGS = ['-O1', '-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all', '-fno-omit-frame-pointer']
 
 const { values: options } = parseArgs({
@@ -162,7 +177,7 @@ async function compile(args) {
  * @param {string} folder
  */
 async function build(name, folder) {
-  const { flags, libraries } = programOf(name)
+  const { flags, libraries, shared } = programOf(name)
   const sources = sourcesOf(name)
   const target = join(folder, name)
   const now = new Date()
@@ -173,7 +188,16 @@ async function build(name, folder) {
   }
   const temporary = `${target}.${process.pid}.tmp`
   const beside = options.beside === undefined ? [] : [`-I${options.beside}/usr/include`, `-L${options.beside}/usr/lib/${TRIPLETS[options.arch]}`]
-  const args = [...COMMON_FLAGS, ...(options.sanitize ? SANITIZE_FLAGS : RELEASE_FLAGS), ...flags, ...beside, '-o', temporary, ...sources, ...libraries]
+  const args = [
+    ...COMMON_FLAGS,
+    ...(shared ? SHARED_FLAGS : options.sanitize ? SANITIZE_FLAGS : RELEASE_FLAGS),
+    ...flags,
+    ...beside,
+    '-o',
+    temporary,
+    ...sources,
+    ...libraries,
+  ]
   const result = await compile(args)
   if (!result.ok) {
     rmSync(temporary, { force: true })

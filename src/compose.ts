@@ -1,13 +1,14 @@
 /** The one place that knows every room: puts drivers, templates and the engine together, and owns the default platform. */
 import { readFileSync } from 'node:fs'
-import { arch, availableParallelism, release } from 'node:os'
+import { arch, availableParallelism, freemem, release } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import type { Driver, Probe, TemplateRoot } from './contract/driver.js'
 import { reworded, SandboxError } from './contract/errors.js'
 import type { Platform } from './contract/platform.js'
 import { type PlatformSettings, platformSettingsSchema } from './contract/platform-settings.js'
 import { type Policy, type PolicyInput, type PresetName, presetNames } from './contract/policy.js'
-import { createBwrapDriver } from './drivers/bwrap/driver.js'
+import { type BwrapDriverOptions, createBwrapDriver } from './drivers/bwrap/driver.js'
+import { createTrialMemory } from './drivers/bwrap/trial-memory.js'
 import { createFakeDriver } from './drivers/fake/driver.js'
 import { Engine, type EngineOptions } from './engine/engine.js'
 import { mergePolicies, noPolicy, parsePolicy, parsePolicyText, shownBy } from './policy/policy-file.js'
@@ -44,7 +45,7 @@ export function engineOptions(settings: PlatformSettings): EngineOptions {
   const templates = cacheDir === undefined ? {} : { cache: join(cacheDir, 'templates') }
   const operator = operatorPolicy(policy)
   return {
-    drivers: drivers ?? builtInDrivers(),
+    drivers: drivers ?? builtInDrivers({ trials: createTrialMemory() }),
     templates: createTemplates({ ...templates, store: new TemplateStore(templateDir) }),
     commands: createCommandResolver(templates),
     mounts: resolveMounts,
@@ -53,6 +54,7 @@ export function engineOptions(settings: PlatformSettings): EngineOptions {
     machine: thisMachine,
     listen: listenOnLoopback,
     runtimes: runtimeFiles,
+    onIdleExit: whenNothingIsLeftToDo,
     snapshots: snapshotDir === undefined ? createSnapshotStore() : createSnapshotStore(() => snapshotDir),
     ...(operator && { policy: operator }),
     ...(bounds && { bounds }),
@@ -101,14 +103,14 @@ export function readPolicy(nameOrPath: string): PresetName | PolicyInput {
   return { ...document, defaults: { ...defaults, seccomp: resolve(dirname(nameOrPath), defaults.seccomp) } }
 }
 
-/** What each driver can do on this machine, whatever policies say. */
+/** What each driver can do on this machine, whatever policies say, found by trying now. */
 export function probeDrivers(): Promise<readonly Probe[]> {
   return Promise.all(builtInDrivers().map((driver) => driver.probe()))
 }
 
 /** Each builds its cells with what only Linux has. */
-function builtInDrivers(): readonly Driver[] {
-  return process.platform === 'linux' ? [createBwrapDriver(), createFakeDriver()] : []
+function builtInDrivers(options: BwrapDriverOptions = {}): readonly Driver[] {
+  return process.platform === 'linux' ? [createBwrapDriver(options), createFakeDriver()] : []
 }
 
 /** A compiler that is made when the first cell needs a filter. */
@@ -142,6 +144,20 @@ const thisMachine: EngineOptions['machine'] = {
   kernel: release(),
   arch: arch(),
   processors: availableParallelism(),
+  freeBytes: freemem,
+}
+
+/** What waits keeps no process alive, so its end is the moment to be rid of it. A process that is ended otherwise leaves as much as one with open sandboxes does. */
+function whenNothingIsLeftToDo(act: () => Promise<void>): () => void {
+  const listener = (): void => {
+    // What is closed may keep nothing alive either.
+    const alive = setInterval(() => undefined, 1000)
+    act()
+      .catch(() => undefined)
+      .finally(() => clearInterval(alive))
+  }
+  process.on('beforeExit', listener)
+  return () => process.off('beforeExit', listener)
 }
 
 function readVersion(): string {

@@ -3,7 +3,7 @@ import { createPlatform as composePlatform, defaultPlatform, localFiles } from '
 import type { Platform } from './contract/platform.js'
 import type { PlatformSettings } from './contract/platform-settings.js'
 import type { LocalFiles } from './contract/transfer.js'
-import { Sandbox as AnySandbox } from './sandbox/index.js'
+import { Sandbox as AnySandbox, SandboxPool as AnySandboxPool } from './sandbox/index.js'
 
 export { CommandError } from './sandbox/index.js'
 
@@ -50,6 +50,7 @@ export type { ExpiryAct, PauseOptions, PlatformLife, SandboxEvent } from './cont
 export type { LimitName, Limits, LimitsInput } from './contract/limits.js'
 export type { PlatformSettings } from './contract/platform-settings.js'
 export type { Platform, PlatformProcess, SandboxFilter, SandboxInfo, SandboxUsage } from './contract/platform.js'
+export type { Claim, Fresh, OneShot, OneShotCall, OneShotPlace, PlatformPools, PoolInfo, PoolInput, PoolStatus } from './contract/pools.js'
 export type { Forward, ForwardOptions, PlatformPorts } from './contract/ports.js'
 export type { AttachOptions, PlatformProcesses, ProcessInfo, ProcessName, ProcessState } from './contract/processes.js'
 export type { Policy, PolicyInput } from './contract/policy.js'
@@ -59,6 +60,7 @@ export type { Command, Ending, LimitHits, Outcome, OutputEvent, SignalName, Term
 export type { Change, ChangeType, ForkOptions, PlatformSnapshots, SinceOptions, SnapshotInfo, TakeOptions } from './contract/snapshots.js'
 export type { Mount, RootMode, Spec, SpecInput, Tier, UserName } from './contract/spec.js'
 export type {
+  AcquireOptions,
   ChildProcessView,
   CodeArtifact,
   CodeOptions,
@@ -75,11 +77,14 @@ export type {
   NodeWritable,
   OneShotOptions,
   PlatformOptions,
+  PoolOptions,
+  PoolRunOptions,
   Process,
   ProcessInput,
   Result,
   Run,
   RunEvent,
+  RunOnceOptions,
   RunOptions,
   RunResult,
   ShellCommand,
@@ -112,5 +117,16 @@ export class Sandbox extends AnySandbox {
 
   protected static override localFiles(): LocalFiles {
     return localFiles
+  }
+}
+
+/** Sandboxes of the default platform that are kept ready, unless another platform is given. */
+export class SandboxPool extends AnySandboxPool {
+  protected static override defaultPlatform(): Platform {
+    return defaultPlatform()
+  }
+
+  protected static override sandboxes(): typeof Sandbox {
+    return Sandbox
   }
 }

@@ -103,6 +103,22 @@ static void add_join_below(struct arguments *arguments, struct reader *reader)
   arguments->joins[arguments->join_count - 1].file = file;
 }
 
+static void add_cradle(struct arguments *arguments, struct reader *reader)
+{
+  arguments->cradle = true;
+  arguments->cradle_uid = (uid_t)number(reader, 10);
+  arguments->cradle_gid = (gid_t)number(reader, 10);
+}
+
+static void refuse_contradictions(const struct arguments *arguments)
+{
+  if (arguments->overlay_count && !arguments->disk_bytes && !arguments->layers) refuse("--overlay without --disk");
+  if (!arguments->disk_bytes != !arguments->writable_count) refuse(arguments->disk_bytes ? "--disk without --writable" : "--writable without --disk");
+  /* What is placed in the cell's folders would be a part of every liner, and a liner's own folders may execute. */
+  bool unlined = arguments->subreaper || arguments->noexec || arguments->place_count || !arguments->disk_bytes || !arguments->pts;
+  if (arguments->cradle && unlined) refuse("--cradle where no liner can be");
+}
+
 void arguments_parse(struct arguments *arguments, char **argv)
 {
   struct reader reader = { .next = argv[0] ? argv + 1 : argv };
@@ -124,10 +140,10 @@ void arguments_parse(struct arguments *arguments, char **argv)
     else if (!strcmp(option, "--join")) add_join(arguments, &reader);
     else if (!strcmp(option, "--join-below")) add_join_below(arguments, &reader);
     else if (!strcmp(option, "--subreaper")) arguments->subreaper = true;
+    else if (!strcmp(option, "--cradle")) add_cradle(arguments, &reader);
     else refuse(option);
   }
-  if (arguments->overlay_count && !arguments->disk_bytes && !arguments->layers) refuse("--overlay without --disk");
-  if (!arguments->disk_bytes != !arguments->writable_count) refuse(arguments->disk_bytes ? "--disk without --writable" : "--writable without --disk");
+  refuse_contradictions(arguments);
 }
 
 void arguments_wipe(char **argv, char **envp)

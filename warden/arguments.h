@@ -63,6 +63,9 @@ struct arguments {
   struct join_argument joins[WARDEN_JOINS_MOST];
   size_t join_count;
   bool subreaper;
+  bool cradle; /* with these ids */
+  uid_t cradle_uid;
+  gid_t cradle_gid;
 };
 
 /* Dies naming the argument that is wrong. The texts stay those of argv. */

@@ -9,6 +9,7 @@
 
 #include "caps.h"
 #include "fds.h"
+#include "lining.h"
 #include "terminal.h"
 
 void ends_close_side(const struct ends *ends, int side)
@@ -45,8 +46,9 @@ static int open_pipes(struct ends *ends, const struct start *start)
 /* A pipe and a terminal belong to the file-system id that made them; it must be the guest's, or the guest could not open /dev/stdout. */
 static int open_stdio_as_guest(const struct warden *warden, struct ends *ends, const struct start *start)
 {
-  setfsgid(start->gid);
-  setfsuid(start->uid);
+  const bool lined = (start->liner || start->zygote) && warden->lining;
+  setfsgid(lined ? warden->lining->gid : start->gid);
+  setfsuid(lined ? warden->lining->uid : start->uid);
   int result = start->terminal ? open_terminal(warden, ends, start) : open_pipes(ends, start);
   int error = errno;
   setfsuid(geteuid());
@@ -67,5 +69,8 @@ int ends_open(const struct warden *warden, struct ends *ends, const struct start
     ends->link[ENDS_OURS] = ends->link[ENDS_THEIRS] = -1;
     return -1;
   }
+  const int yes = 1;
+  /* Only so is whoever writes to it known by its number here. */
+  if ((start->liner || start->zygote) && setsockopt(ends->link[ENDS_OURS], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) < 0) return -1;
   return fds_set_nonblocking(ends->link[ENDS_OURS]);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "connection.h"
+#include "cradle.h"
 #include "feed.h"
 #include "kill.h"
 #include "pages.h"
@@ -28,6 +29,7 @@ static const char *configure(struct warden *warden, const struct frame *frame)
   if (!warden->filter) return "no memory for the filter";
   memcpy(warden->filter, frame->payload, frame->length);
   warden->filter_length = frame->length / sizeof *warden->filter;
+  cradle_configure(warden);
   return NULL;
 }
 

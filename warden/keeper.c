@@ -28,7 +28,7 @@ static void tell(int link, const struct report *report)
   while (send(link, report, sizeof *report, MSG_NOSIGNAL) < 0 && errno == EINTR) { }
 }
 
-static _Noreturn void give_up(const struct plan *plan, const char *verb, const char *object)
+_Noreturn void keeper_give_up(const struct plan *plan, const char *verb, const char *object)
 {
   struct report report = { .kind = REPORT_FAILED, .failure.stage = STAGE_SET_UP };
   failure_note(&report.failure, verb, object);
@@ -36,7 +36,7 @@ static _Noreturn void give_up(const struct plan *plan, const char *verb, const c
   _exit(0);
 }
 
-static void take_places(const struct plan *plan)
+void keeper_take_places(const struct plan *plan)
 {
   sigset_t all;
   sigfillset(&all);
@@ -44,11 +44,11 @@ static void take_places(const struct plan *plan)
   prctl(PR_SET_NAME, "keeper");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setsid();
-  if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) give_up(plan, "become subreaper of", "the run");
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) keeper_give_up(plan, "become subreaper of", "the run");
   const bool aside = plan->start->aside;
   int input = aside ? -1 : plan->streams[0];
-  if (input < 0 && (input = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0) give_up(plan, "open", "/dev/null");
-  if (dup2(input, 0) < 0 || dup2(plan->streams[1], 1) < 0 || dup2(plan->streams[2], 2) < 0) give_up(plan, "place", "stdio");
+  if (input < 0 && (input = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0) keeper_give_up(plan, "open", "/dev/null");
+  if (dup2(input, 0) < 0 || dup2(plan->streams[1], 1) < 0 || dup2(plan->streams[2], 2) < 0) keeper_give_up(plan, "place", "stdio");
   struct fds_kept kept = { .fds = { plan->link }, .count = 1 };
   for (size_t i = 0; i < plan->warden->join_count; i++) kept.fds[kept.count++] = plan->warden->joins[i].fd;
   if (plan->warden->rules.given) kept.fds[kept.count++] = plan->warden->rules.fd;
@@ -58,7 +58,7 @@ static void take_places(const struct plan *plan)
     kept.fds[kept.count++] = plan->streams[0];
     kept.fds[kept.count++] = plan->streams[ENDS_ASIDE];
   }
-  if (fds_close_all_but(&kept) < 0) give_up(plan, "close", "descriptors");
+  if (fds_close_all_but(&kept) < 0) keeper_give_up(plan, "close", "descriptors");
 }
 
 static void close_what_programs_need(const struct plan *plan)
@@ -74,11 +74,12 @@ static void close_what_programs_need(const struct plan *plan)
 }
 
 /* The keeper lives as long as anything of the run does; what the program was told, it need not know, nor its memory hold. */
-static void forget(struct start *start)
+static void forget(const struct plan *plan)
 {
-  start_free(start);
+  start_free(plan->start);
 #ifdef __GLIBC__
-  malloc_trim(0);
+  /* In a liner's first process nearly all memory is shared with whoever made it, and trimming it would copy it. */
+  if (!plan->liner) malloc_trim(0);
 #endif
 }
 
@@ -183,7 +184,8 @@ static void tell_ending(int link, const siginfo_t *info, const struct ending *us
   while (recv(link, &answer, 1, 0) < 0 && errno == EINTR) { }
 }
 
-static void reap_until_empty(int link, pid_t program)
+/* Until no child is left; of a liner only until its program has ended, for whatever is left ends with the liner. */
+static void reap(const struct plan *plan, pid_t program)
 {
   struct ending used = { 0 };
   for (;;) {
@@ -197,40 +199,31 @@ static void reap_until_empty(int link, pid_t program)
     add_usage(&used, &usage);
     if (info.si_pid == program) {
       let_go_of_terminal();
-      tell_ending(link, &info, &used);
+      tell_ending(plan->link, &info, &used);
+      if (plan->liner) return;
     }
     waitpid(info.si_pid, NULL, __WALL);
   }
 }
 
-static _Noreturn void keep(const struct plan *plan)
+int keeper_keep(const struct plan *plan)
 {
-  take_places(plan);
   int status[2];
   const bool gate = plan->start->gate;
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, status) < 0) give_up(plan, "make", "status socket");
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, status) < 0) keeper_give_up(plan, "make", "status socket");
   pid_t program = fork();
-  if (program < 0) give_up(plan, "fork", "the program");
+  if (program < 0) keeper_give_up(plan, "fork", "the program");
   if (program == 0) {
     close(status[0]);
-    become_program(plan, status[1]);
+    return status[1];
   }
   close(status[1]);
   close_what_programs_need(plan);
-  forget(plan->start);
+  forget(plan);
   caps_clear_ambient();
   caps_set(0);
   if (!gate || pass_gate(plan, status[0], program)) await_exec(plan, status[0], program);
   close(status[0]);
-  reap_until_empty(plan->link, program);
+  reap(plan, program);
   _exit(0);
-}
-
-pid_t keeper_fork(struct plan *plan, const struct ends *ends)
-{
-  for (int stream = 0; stream < ENDS_STREAMS; stream++) plan->streams[stream] = ends->streams[stream][ENDS_THEIRS];
-  plan->link = ends->link[ENDS_THEIRS];
-  pid_t keeper = fork();
-  if (keeper == 0) keep(plan);
-  return keeper;
 }

@@ -75,12 +75,20 @@ static void strike(struct pass *pass, size_t index)
   else verdict->judgement = DOUBTFUL;
 }
 
+static bool is_mother(const struct warden *warden, pid_t pid)
+{
+  return pid == warden->cradle.pid || pid == warden->zygote.pid;
+}
+
 /* The parent's verdict is known: this process is ours if the parent is, and doubtful if the parent vanished after it was listed. */
 static void judge(struct pass *pass, size_t index)
 {
   const struct process *process = &pass->table.list[index];
   struct verdict *verdict = &pass->verdicts[index];
   if (process->parent == pass->self) {
+    /* Whoever makes liners has no descendants: those are the warden's own. */
+    verdict->judgement = FOREIGN;
+    if (!pass->everything && is_mother(pass->warden, process->pid)) return;
     verdict->run = run_kept_by(pass->warden, process->pid);
     verdict->judgement = OURS;
     /* A keeper is no stranger: only the warden reaps it, so its number is certain. */
@@ -133,9 +141,23 @@ static void hold_keeper(struct run *run)
   run->doom.released = false;
 }
 
+/* Its first process ends when its program has, and all the rest with it. Unless another of its id stopped that one. */
+static void advance_liner(struct run *run, int64_t now)
+{
+  if (now - run->doom.released_at_ms > KEEPER_PATIENCE_MS) kill(run->keeper, SIGKILL);
+}
+
+static void strike_liner(struct run *run)
+{
+  bool alive = run->program && run->phase < RUN_EXITED;
+  kill(alive ? run->program : run->keeper, SIGKILL);
+  run->doom.released_at_ms = clock_now_ms();
+}
+
 static void advance(struct run *run, int64_t now)
 {
   struct doom *doom = &run->doom;
+  if (run->liner || run->zygote) return advance_liner(run, now);
   if (doom->live_seen) {
     doom->clean_passes = 0;
     hold_keeper(run);
@@ -172,6 +194,11 @@ void kill_run(struct warden *warden, struct run *run)
   run->doom.answers_owed++;
   if (run->doom.wanted) return;
   run->doom.wanted = true;
+  if (run->keeper && (run->liner || run->zygote)) {
+    strike_liner(run);
+    if (!warden->next_pass_ms) schedule(warden, KEEPER_PATIENCE_MS);
+    return;
+  }
   hold_keeper(run);
   if (run->keeper) schedule(warden, 0);
 }

@@ -41,13 +41,15 @@ static void close_all_but(int *kept, size_t count)
 /* Out of the way first: the numbers that were inherited are wanted for other things. */
 static void close_inherited(struct options *options)
 {
-    int kept[2 * MOST_MOUNTS];
+    int kept[2 * MOST_MOUNTS + 1];
     size_t count = 0;
 
     for (size_t i = 0; i < options->mounts; i++)
         kept[count++] = options->mount[i].fd = move_own(options->mount[i].fd);
     for (size_t i = 0; i < options->passes; i++)
         kept[count++] = options->pass[i].inherited = move_own(options->pass[i].inherited);
+    if (options->inspect_fd >= 0)
+        kept[count++] = options->inspect_fd = move_own(options->inspect_fd);
     close_all_but(kept, count);
 }
 

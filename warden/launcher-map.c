@@ -1,6 +1,8 @@
 /*
  * The id maps of bwrap's child can only be written by someone privileged outside its user namespace. bwrap tells the
  * child's pid on its info descriptor and waits for a byte on its block descriptor; the mapper sits at the other ends.
+ * Being privileged and there, the mapper then waits to be asked for the filter of the cell's first program, and is gone once it has answered or
+ * the engine has hung up: for the engine itself to start a process for that takes longer than all the rest.
  * bwrap goes on even when the block descriptor ends without a byte, so after a failure the mapper kills the child itself.
  */
 #include "launcher.h"
@@ -11,7 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
+
+#include "newest-filter.h"
 
 /* Reads to the end, because bwrap would die of a broken pipe otherwise. 0 when bwrap ended before it had a child. */
 static pid_t read_child(int info)
@@ -47,6 +52,31 @@ static bool write_map(pid_t child, const char *name, const struct options *optio
     return written;
 }
 
+/* The monitor may end while the process that is looked at does not stop: then so does this. */
+static void serve_inspection(const struct options *options)
+{
+    struct filter_reading reading;
+    char words[256];
+
+    /* Whoever reads the cell's last words waits until nobody can add to them. */
+    close(STDERR_FILENO);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != options->self)
+        return;
+    pid_t pid = read_pid(options->inspect_fd);
+    if (pid == 0)
+        return;
+    if (pid < 0) {
+        reading.verb = "understand";
+        reading.object = "the pid";
+    } else if (read_newest_filter(pid, &reading)) {
+        if (write_all(options->inspect_fd, "F", 1))
+            write_all(options->inspect_fd, reading.code, reading.length * sizeof *reading.code);
+        return;
+    }
+    int length = snprintf(words, sizeof words, "Elauncher: %s %s: %s", reading.verb, reading.object, strerror(errno));
+    write_all(options->inspect_fd, words, (size_t)length);
+}
+
 static _Noreturn void run_mapper(int info, int block, const struct options *options)
 {
     close(STDIN_FILENO);
@@ -60,6 +90,10 @@ static _Noreturn void run_mapper(int info, int block, const struct options *opti
         kill(child, SIGKILL);
         _exit(LAUNCHER_FAILED);
     }
+    close(block);
+    close(info);
+    if (options->inspect_fd >= 0)
+        serve_inspection(options);
     _exit(0);
 }
 
@@ -86,6 +120,8 @@ void fork_mapper(const struct options *options)
     }
     close(info[0]);
     close(block[1]);
+    if (options->inspect_fd >= 0)
+        close(options->inspect_fd);
     place_descriptor(info[1], options->info_fd);
     place_descriptor(block[0], options->block_fd);
 }

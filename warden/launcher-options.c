@@ -15,6 +15,8 @@
  *   --layer TARGET SOURCE          seen at TARGET of that root, and writable there; may be repeated
  *   --devices                      a /tmp/dev with the plain character devices, in that namespace
  *   --map BASE COUNT INFO BLOCK    id maps `0 BASE COUNT` for bwrap's child; --info-fd and --userns-block-fd are INFO and BLOCK
+ *   --inspect FD                   the inherited FD on which that who writes the maps is told a pid, in digits to the end, and answers: `F` and the newest
+ *                                  seccomp filter of that process, or `E` and why it cannot be read; nothing when no pid comes. Only with --map
  *   --drop ID                      run PROGRAM with this uid and gid and no groups
  */
 #include "launcher.h"
@@ -152,6 +154,8 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->parent = (pid_t)parse_number(values[0], 0x7fffffff), 1;
     if (strcmp(name, "--join") == 0)
         return options->join[next_index(&options->joins, MOST_JOINS, name)] = values[0], 1;
+    if (strcmp(name, "--inspect") == 0)
+        return options->inspect_fd = parse_fd(values[0]), 1;
     if (strcmp(name, "--drop") == 0)
         return options->drop = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
     if (left < 2)
@@ -170,6 +174,7 @@ void parse_options(struct options *options, int argc, char **argv)
 {
     memset(options, 0, sizeof *options);
     options->self = getpid();
+    options->inspect_fd = -1;
     int at = 1;
     while (at < argc && strcmp(argv[at], "--") != 0) {
         int taken = take_option(options, argv[at], argv + at + 1, argc - at - 1);

@@ -81,6 +81,8 @@ struct options {
     unsigned map_count;
     int info_fd;
     int block_fd;
+    /* Where the mapper is asked for a filter; -1 when nobody asks. */
+    int inspect_fd;
     bool drop;
     unsigned drop_to;
     char **program;
@@ -131,7 +133,7 @@ void hide_private(const struct layer_request *layer, const char *upper);
 /* Changes the size of a live cell's disk, told by process, bytes, inodes and path. */
 _Noreturn void resize_disk(char **values);
 
-/* Forks the process that writes the id maps of bwrap's child once it exists. */
+/* Forks the process that writes the id maps of bwrap's child once it exists, and then reads the filter of one process. */
 void fork_mapper(const struct options *options);
 
 #endif

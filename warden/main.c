@@ -11,9 +11,11 @@
 
 #include "arguments.h"
 #include "caps.h"
+#include "cradle.h"
 #include "die.h"
 #include "fds.h"
 #include "kill.h"
+#include "lining.h"
 #include "mux.h"
 #include "self-filter.h"
 #include "setup.h"
@@ -67,7 +69,7 @@ static void watch_signals(struct warden *warden)
   if (warden->signals < 0) die("watch", "signals");
 }
 
-static void drop_what_is_not_used(void)
+static void drop_what_is_not_used(struct warden *warden)
 {
   uint64_t permitted;
   if (caps_permitted(&permitted) < 0) die("read", "capabilities");
@@ -75,7 +77,8 @@ static void drop_what_is_not_used(void)
   if (permitted & CAPS_BIT(CAP_SETPCAP) && caps_bound(KEPT) < 0) die("drop", "capabilities from the bounding set");
   if (caps_set(permitted & KEPT) < 0) die("drop", "capabilities");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) die("set", "no_new_privs");
-  if (self_filter_load(!(permitted & CAPS_BIT(CAP_SETUID))) < 0) die("load", "the warden's filter");
+  warden->shares_id = !(permitted & CAPS_BIT(CAP_SETUID));
+  if (self_filter_load(&(struct self_filter){ .guests_share_id = warden->shares_id }) < 0) die("load", "the warden's filter");
 }
 
 static void take_office(struct warden *warden)
@@ -84,7 +87,7 @@ static void take_office(struct warden *warden)
   if (warden->subreaper ? prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 : getpid() != 1) die("become", warden->subreaper ? "subreaper" : "pid 1");
   prctl(PR_SET_NAME, "warden");
   if (prctl(PR_SET_DUMPABLE, 0) < 0) die("become", "undumpable");
-  if (!warden->subreaper) drop_what_is_not_used();
+  if (!warden->subreaper) drop_what_is_not_used(warden);
 }
 
 int main(int argc, char **argv, char **envp)
@@ -96,11 +99,13 @@ int main(int argc, char **argv, char **envp)
   arguments_parse(arguments, argv);
   warden->subreaper = arguments->subreaper;
   warden->layers = setup_mounts(arguments);
+  warden->lining = lining_plan(arguments);
   settle_descriptors(warden, arguments);
   arguments_wipe(argv, envp);
   free(arguments);
   raise_files(warden);
   watch_signals(warden);
+  cradle_fork(warden);
   take_office(warden);
   mux_serve(warden);
   if (warden->subreaper) kill_all_descendants(warden);

@@ -6,7 +6,8 @@
 
 #include "run.h"
 
-enum report_kind { REPORT_STARTED = 1, REPORT_FAILED = 2, REPORT_EXITED = 3, REPORT_GATED = 4 };
+/* By BORN a program in a liner shows its number: the kernel tells whoever hears it which that is there. */
+enum report_kind { REPORT_STARTED = 1, REPORT_FAILED = 2, REPORT_EXITED = 3, REPORT_GATED = 4, REPORT_BORN = 5 };
 /* AT_GATE is no failure: the program waits for its release. */
 enum failure_stage { AT_GATE = 0, STAGE_CWD = 1, STAGE_EXEC = 2, STAGE_SET_UP = 3, STAGE_CONNECT = 4 };
 

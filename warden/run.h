@@ -70,6 +70,8 @@ struct run {
   bool terminal; /* its stdio is one */
   bool aside; /* its input is no stdin, and it has a third stream */
   bool later; /* what it is to become comes with its release */
+  bool liner;  /* its keeper is the first process of its liner, and its end is the end of all */
+  bool zygote; /* it has no keeper but itself */
   bool gate; /* asked for: until its release the program does not run */
   pid_t keeper; /* 0 once reaped: until then its number cannot mean another process */
   int link;     /* datagrams from the keeper; -1 once the keeper is reaped */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "connection.h"
+#include "cradle.h"
 #include "feed.h"
 #include "kill.h"
 #include "report.h"
@@ -100,25 +101,63 @@ static void take_exit(struct warden *warden, struct run *run, const struct endin
 
 static void take_report(struct warden *warden, struct run *run, const struct report *report)
 {
-  if (run->phase <= RUN_STARTED) run->program = report->pid;
+  /* In a liner it has another number than here, and showed itself before. */
+  if (run->phase <= RUN_STARTED && !run->liner) run->program = report->pid;
   if (report->kind == REPORT_GATED && run->phase == RUN_STARTING) say_gated(warden, run);
   else if (report->kind == REPORT_STARTED && run->phase < RUN_STARTED) say_started(warden, run);
   else if (report->kind == REPORT_FAILED && run->phase < RUN_STARTED) fail_start(warden, run, &report->failure);
   else if (report->kind == REPORT_EXITED && run->phase <= RUN_STARTED) take_exit(warden, run, &report->ending);
 }
 
+/* A zygote's own word: it has no keeper. */
+static void take_word(struct warden *warden, struct run *run, const struct failure *word)
+{
+  if (word->stage == AT_GATE && run->phase == RUN_STARTING) say_gated(warden, run);
+  else if (word->stage != AT_GATE && run->phase < RUN_STARTED) fail_start(warden, run, word);
+}
+
+struct heard {
+  union {
+    struct report report;
+    struct failure word;
+  };
+  ssize_t length;
+  pid_t from; /* 0: not told */
+};
+
+static void hear_once(int link, struct heard *heard)
+{
+  union {
+    struct cmsghdr aligned;
+    char bytes[CMSG_SPACE(sizeof(struct ucred))];
+  } control;
+  struct iovec part = { .iov_base = &heard->report, .iov_len = sizeof heard->report };
+  struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes };
+  heard->length = recvmsg(link, &header, 0);
+  heard->from = 0;
+  struct cmsghdr *sender = heard->length > 0 ? CMSG_FIRSTHDR(&header) : NULL;
+  if (sender && sender->cmsg_level == SOL_SOCKET && sender->cmsg_type == SCM_CREDENTIALS) heard->from = ((const struct ucred *)CMSG_DATA(sender))->pid;
+}
+
+static void close_link(struct warden *warden, struct run *run)
+{
+  close(run->link);
+  run->link = -1;
+  /* A zygote's link goes by its execve, or with it. */
+  if (run->zygote && run->phase < RUN_STARTED && (run->phase == RUN_RELEASED || !run->gate) && run->keeper) say_started(warden, run);
+}
+
 void runs_hear(struct warden *warden, struct run *run)
 {
-  struct report report;
-  ssize_t got;
+  struct heard heard;
   while (run->link >= 0) {
-    got = recv(run->link, &report, sizeof report, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return;
-    if (got != (ssize_t)sizeof report) {
-      close(run->link);
-      run->link = -1;
-    } else take_report(warden, run, &report);
+    hear_once(run->link, &heard);
+    if (heard.length < 0 && errno == EINTR) continue;
+    if (heard.length < 0 && errno == EAGAIN) return;
+    if (heard.length == (ssize_t)sizeof heard.word && run->zygote) take_word(warden, run, &heard.word);
+    else if (heard.length != (ssize_t)sizeof heard.report) close_link(warden, run);
+    else if (heard.report.kind == REPORT_BORN) run->program = heard.from;
+    else take_report(warden, run, &heard.report);
   }
 }
 
@@ -128,8 +167,9 @@ void runs_hear(struct warden *warden, struct run *run)
  */
 static void lose(struct warden *warden, struct run *run, pid_t keeper)
 {
-  run->orphaned = true;
-  kill_strays(warden);
+  /* The kernel ends what is left in a liner before it tells of the end of its first process. */
+  run->orphaned = !run->liner;
+  if (run->orphaned) kill_strays(warden);
   const struct ending lost = { .kind = ENDING_LOST };
   if (run->gate && run->phase < RUN_RELEASED) return end_before_start(warden, run, &lost);
   if (!run->program) run->program = keeper;
@@ -137,8 +177,26 @@ static void lose(struct warden *warden, struct run *run, pid_t keeper)
   if (run->phase == RUN_STARTED) begin_exit(warden, run, &lost);
 }
 
+static struct ending ending_of(int status)
+{
+  if (WIFEXITED(status)) return (struct ending){ .kind = 0, .code = (uint32_t)WEXITSTATUS(status) };
+  return (struct ending){ .kind = 1, .code = (uint32_t)WTERMSIG(status) };
+}
+
+static void bury_zygote(struct warden *warden, struct run *run, int status)
+{
+  const struct ending ending = ending_of(status);
+  runs_hear(warden, run);
+  run->keeper = 0;
+  if (run->link >= 0) close(run->link);
+  run->link = -1;
+  if (run->phase < RUN_STARTED) end_before_start(warden, run, &ending);
+  else if (run->phase == RUN_STARTED) begin_exit(warden, run, &ending);
+}
+
 static void bury_keeper(struct warden *warden, struct run *run, int status)
 {
+  if (run->zygote) return bury_zygote(warden, run, status);
   pid_t keeper = run->keeper;
   run->keeper = 0;
   runs_hear(warden, run);
@@ -153,7 +211,10 @@ static void reap_keepers(struct warden *warden)
   int status;
   for (size_t i = 0; i < warden->run_count; i++) {
     struct run *run = warden->runs[i];
-    if (run->keeper && waitpid(run->keeper, &status, WNOHANG) == run->keeper) bury_keeper(warden, run, status);
+    pid_t keeper = run->keeper;
+    if (!keeper || waitpid(keeper, &status, WNOHANG) != keeper) continue;
+    cradle_bury(warden, keeper);
+    bury_keeper(warden, run, status);
   }
 }
 
@@ -162,6 +223,7 @@ static void reap_any(struct warden *warden)
   int status;
   pid_t pid;
   while (!warden->strays && (pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+    cradle_bury(warden, pid);
     for (size_t i = 0; i < warden->run_count; i++)
       if (warden->runs[i]->keeper == pid) bury_keeper(warden, warden->runs[i], status);
   }

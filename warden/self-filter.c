@@ -4,6 +4,8 @@
  */
 #include "self-filter.h"
 
+#include "liner.h"
+
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -83,12 +85,16 @@ struct assembly {
   unsigned short length;
 };
 
+/* What of the native table a liner is made with. */
+static const uint32_t FOR_LINERS[] = { SYS_mount, 428 /* open_tree */, 429 /* move_mount */ };
+
 struct table {
   const uint32_t *numbers;
   size_t count;
   uint32_t prlimit; /* 0: not looked at */
   uint32_t clone, socket, socketpair;
   uint32_t socketcall; /* 0: there is none */
+  bool makes_liners;
 };
 
 static void emit(struct assembly *assembly, struct sock_filter instruction)
@@ -117,11 +123,14 @@ static void emit_prlimit(struct assembly *assembly, uint32_t number)
 }
 
 /* The flags are the first argument on every machine that we know. */
-static void emit_clone(struct assembly *assembly, uint32_t number)
+static void emit_clone(struct assembly *assembly, const struct table *table)
 {
-  emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 4));
+  const uint32_t allowed = table->makes_liners ? LINER_NAMESPACES : 0;
+  emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, table->clone, 0, 6));
   emit(assembly, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])));
-  emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NAMESPACES, 0, 1));
+  emit(assembly, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, NAMESPACES));
+  emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0));
+  emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed, 1, 0));
   emit_return(assembly, SECCOMP_RET_ERRNO | EPERM);
   emit_return(assembly, SECCOMP_RET_ALLOW);
 }
@@ -143,6 +152,13 @@ static void emit_missing(struct assembly *assembly, uint32_t number)
   emit_return(assembly, SECCOMP_RET_ERRNO | ENOSYS);
 }
 
+static bool is_for_liners(uint32_t number)
+{
+  for (size_t i = 0; i < sizeof FOR_LINERS / sizeof *FOR_LINERS; i++)
+    if (FOR_LINERS[i] == number) return true;
+  return false;
+}
+
 static void emit_table(struct assembly *assembly, const struct table *table)
 {
   emit(assembly, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
@@ -151,32 +167,34 @@ static void emit_table(struct assembly *assembly, const struct table *table)
   emit_return(assembly, SECCOMP_RET_ERRNO | ENOSYS);
 #endif
   if (table->prlimit) emit_prlimit(assembly, table->prlimit);
-  emit_clone(assembly, table->clone);
+  emit_clone(assembly, table);
   emit_family(assembly, table->socket);
   emit_family(assembly, table->socketpair);
   emit_missing(assembly, CLONE3);
   if (table->socketcall) emit_missing(assembly, table->socketcall);
   for (size_t i = 0; i < table->count; i++) {
+    if (table->makes_liners && is_for_liners(table->numbers[i])) continue;
     emit(assembly, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, table->numbers[i], 0, 1));
     emit_return(assembly, SECCOMP_RET_ERRNO | EPERM);
   }
   emit_return(assembly, SECCOMP_RET_ALLOW);
 }
 
-int self_filter_load(bool guests_share_id)
+int self_filter_load(const struct self_filter *wanted)
 {
   const struct table native = {
     .numbers = NATIVE_DENIED,
     .count = COUNT_NATIVE,
-    .prlimit = guests_share_id ? SYS_prlimit64 : 0,
+    .prlimit = wanted->guests_share_id ? SYS_prlimit64 : 0,
     .clone = SYS_clone,
     .socket = SYS_socket,
     .socketpair = SYS_socketpair,
+    .makes_liners = wanted->makes_liners,
   };
   const struct table compat = {
     .numbers = COMPAT_DENIED,
     .count = COUNT_COMPAT,
-    .prlimit = guests_share_id ? COMPAT_PRLIMIT : 0,
+    .prlimit = wanted->guests_share_id ? COMPAT_PRLIMIT : 0,
     .clone = COMPAT_CLONE,
     .socket = COMPAT_SOCKET,
     .socketpair = COMPAT_SOCKETPAIR,

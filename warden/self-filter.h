@@ -4,10 +4,12 @@
 
 #include <stdbool.h>
 
-/*
- * 0, or -1 with errno. Needs no_new_privs. Where guests have the warden's own id they may also not change the limits of other processes, by
- * which they could end it.
- */
-int self_filter_load(bool guests_share_id);
+struct self_filter {
+  bool guests_share_id; /* they may then also not change the limits of other processes, by which they could end the warden, or who keeps them */
+  bool makes_liners;    /* may make exactly the namespaces of one, and mount in them */
+};
+
+/* 0, or -1 with errno. Needs no_new_privs. */
+int self_filter_load(const struct self_filter *wanted);
 
 #endif

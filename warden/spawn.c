@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cradle.h"
 #include "fds.h"
 #include "keeper.h"
 #include "report.h"
@@ -41,8 +42,10 @@ static pid_t make_keeper(struct warden *warden, struct start *start, struct ends
   *object = start->terminal ? "one more terminal" : "pipes";
   if (ends_open(warden, ends, start) < 0 || !fds_leave_room(ends->link[ENDS_OURS]) || !fds_leave_room(ends->link[ENDS_THEIRS])) return 0;
   *object = "keeper";
-  pid_t keeper = keeper_fork(&(struct plan){ .warden = warden, .start = start }, ends);
-  if (keeper < 0) return 0;
+  bool lined = start->liner || start->zygote;
+  warden->plain_started = warden->plain_started || !(lined || start->worker);
+  pid_t keeper = lined ? cradle_order(warden, start, ends, object) : keeper_fork(&(struct plan){ .warden = warden, .start = start }, ends);
+  if (keeper <= 0) return 0;
   ends_close_side(ends, ENDS_THEIRS);
   return keeper;
 }
@@ -60,6 +63,8 @@ void spawn_run(struct warden *warden, uint32_t id, struct start *start)
   run->later = start->later;
   run->aside = start->aside;
   run->terminal = start->terminal;
+  run->liner = start->liner;
+  run->zygote = start->zygote;
   const char *object = NULL;
   run->keeper = make_keeper(warden, start, &ends, &object);
   if (run->keeper) return enlist(warden, run, &ends);

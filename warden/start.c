@@ -5,7 +5,7 @@
 
 #include "wire.h"
 
-enum { STDIN_FED = 1, GATE = 2, TERMINAL = 4, WORKER = 8, LAYERS = 16, LATER = 32, ASIDE = 64, ALL_FLAGS = 127 };
+enum { STDIN_FED = 1, GATE = 2, TERMINAL = 4, WORKER = 8, LAYERS = 16, LATER = 32, ASIDE = 64, LINER = 128, FORKED = 256, ZYGOTE = 512, ALL_FLAGS = 1023 };
 
 struct cursor {
   const uint8_t *at;
@@ -103,12 +103,19 @@ static void take_flags(struct cursor *cursor, struct start *start)
   start->layers = flags & LAYERS;
   start->later = flags & LATER;
   start->aside = flags & ASIDE;
+  start->liner = flags & LINER;
+  start->forked = flags & FORKED;
+  start->zygote = flags & ZYGOTE;
+  const bool special = start->terminal || start->worker || start->aside;
   if (flags > ALL_FLAGS) cursor->why = "START has unknown flags";
   else if ((start->terminal || start->worker) && !start->stdin_fed) cursor->why = "START has a terminal or a worker without input";
   else if (start->aside && !start->stdin_fed) cursor->why = "START has an aside without input";
   else if (start->aside && (start->terminal || start->worker || start->later)) cursor->why = "START has an aside where there can be none";
   else if (start->terminal && start->worker) cursor->why = "START has a worker at a terminal";
   else if (start->layers && !start->worker) cursor->why = "START has layers without a worker";
+  else if ((start->liner || start->zygote) && special) cursor->why = "START has a liner or a zygote that is something else";
+  else if (start->forked && !start->liner) cursor->why = "START has a fork of the zygote without a liner";
+  else if (start->zygote && (start->liner || start->later || start->stdin_fed)) cursor->why = "START has a zygote that is more than that";
   else if (start->later && (!start->gate || start->terminal || start->worker)) cursor->why = "START leaves for later what it cannot";
 }
 
@@ -137,6 +144,8 @@ static const char *fault_in(const struct start *start)
   /* setresuid(-1) means "as it is", which would leave the warden's own id to the program. */
   if (start->uid == UINT32_MAX || start->gid == UINT32_MAX) return "START has the id -1";
   if (start->worker && start->argv[0] && start->argv[1]) return "START has a worker with arguments";
+  if ((start->liner || start->zygote) && start->capabilities) return "START has capabilities where there can be none";
+  if (start->liner && !(start->disk_bytes && start->disk_inodes)) return "START has a liner without a disk";
   if (start->terminal && !(is_side(start->rows) && is_side(start->columns))) return "START has a terminal of an impossible size";
   if (!is_component(start->group)) return "START has a group that is no name of a folder";
   if (!start->later) return fault_in_told(start);
@@ -157,6 +166,22 @@ static void take_told(struct cursor *cursor, struct strings *strings, struct sta
   start->envp = take_list(cursor, strings);
 }
 
+static void take_rest(struct cursor *cursor, struct start *start)
+{
+  if (start->terminal) {
+    start->rows = take_u16(cursor);
+    start->columns = take_u16(cursor);
+  }
+  if (start->liner) {
+    start->disk_bytes = take_u64(cursor);
+    start->disk_inodes = take_u64(cursor);
+  }
+  if (start->zygote) {
+    start->library_length = take_u32(cursor);
+    start->library = take(cursor, start->library_length);
+  }
+}
+
 static const char *take_all(struct cursor *cursor, struct start *start)
 {
   struct strings strings = room_for(start);
@@ -167,10 +192,7 @@ static const char *take_all(struct cursor *cursor, struct start *start)
   take_rlimits(cursor, start);
   take_told(cursor, &strings, start);
   start->group = take_string(cursor, &strings);
-  if (start->terminal) {
-    start->rows = take_u16(cursor);
-    start->columns = take_u16(cursor);
-  }
+  take_rest(cursor, start);
   if (cursor->why) return cursor->why;
   if (cursor->left) return "START has bytes after its end";
   return fault_in(start);
@@ -185,7 +207,7 @@ static bool make_room(struct start *start, size_t length)
 
 const char *start_parse(const uint8_t *bytes, size_t length, struct start *start)
 {
-  *start = (struct start){ 0 };
+  *start = (struct start){ .raw = bytes, .raw_length = length };
   if (!make_room(start, length)) return "no memory for START";
   struct cursor cursor = { .at = bytes, .left = length };
   const char *why = take_all(&cursor, start);

@@ -24,6 +24,14 @@ struct start {
   bool layers;   /* and holds the folder of layers */
   bool aside;    /* what it is fed is its descriptor 3, and its descriptor 4 is a third stream */
   bool later;    /* folder, arguments and environment come with its release */
+  bool liner;    /* in namespaces and with a disk of its own */
+  bool forked;   /* and made by the zygote, which it goes on as */
+  bool zygote;   /* it is the one that such programs are made by */
+  uint64_t disk_bytes, disk_inodes; /* of a liner */
+  const uint8_t *library; /* what a zygote loads; part of `raw` */
+  uint32_t library_length;
+  const uint8_t *raw; /* the payload, which belongs to whoever had it parsed */
+  size_t raw_length;
   uint16_t rows, columns;
   uint32_t uid, gid;
   uint64_t capabilities;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
+#include <sys/types.h>
 
 #include "queue.h"
 #include "rules.h"
@@ -26,10 +27,23 @@ struct join {
   char file[WARDEN_JOIN_NAME_MOST + 1]; /* empty: `fd` is the file; else `fd` is a folder, and the file lies in the group below it */
 };
 
+/* A process that makes liners when it is asked to. */
+struct mother {
+  pid_t pid;  /* 0: there is none */
+  int socket; /* only while there is one */
+  bool serves; /* it has said so: until then nothing may be asked of it, because whoever asks waits */
+};
+
+struct lining;
+
 struct warden {
   bool subreaper; /* not pid 1: no boundary */
   struct join joins[WARDEN_JOINS_MOST];
   size_t join_count;
+  struct lining *lining; /* what liners are made of; NULL: there are none */
+  struct mother cradle, zygote;
+  bool shares_id; /* with its guests */
+  bool plain_started; /* a program outside of every liner ran, or may have */
   int layers; /* the folder with a folder for each overlay, closed on exec and never a guest's; -1: none */
   struct rlimit files; /* RLIMIT_NOFILE as it was: programs get it back */
   int signals;         /* signalfd */

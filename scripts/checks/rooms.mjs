@@ -21,6 +21,8 @@ const withFiles = [...harmless, 'node:fs', 'node:fs/promises', 'node:net', 'node
 export const rooms = {
   'index.ts': { rooms: '*' },
   'compose.ts': { rooms: '*', node: withFiles },
+  // Loaded before anything else, and by every command.
+  'start.ts': { rooms: ['sys'], node: withFiles },
   contract: { rooms: [], packages: ['zod'], node: ['node:stream'] },
   sandbox: { rooms: ['contract'], node: harmless },
   policy: { rooms: ['contract'], packages: ['zod'] },
@@ -39,9 +41,14 @@ export const rooms = {
   server: { rooms: ['contract'], node: [...harmless, 'node:http', 'node:https'] },
   client: { rooms: ['contract'] },
   mcp: { rooms: ['contract', 'sandbox'], packages: ['@modelcontextprotocol/server', 'zod'], node: harmless },
+  bench: {
+    rooms: ['contract', 'sandbox', 'sys'],
+    // What a sandboxed run costs is told beside a plain spawn.
+    node: [...withFiles, 'node:child_process'],
+  },
   adapters: { rooms: ['contract', 'sandbox'] },
   cli: {
-    rooms: ['contract', 'sandbox', 'client', 'policy', 'receipt', 'scan', 'mcp', 'compose.ts', 'conformance'],
+    rooms: ['contract', 'sandbox', 'client', 'policy', 'receipt', 'scan', 'mcp', 'bench', 'compose.ts', 'conformance'],
     packages: ['commander', 'picocolors', 'zod'],
     // The demo measures a sandboxed run beside a plain spawn, which is the one thing nobody else needs.
     node: [...withFiles, 'node:tty', 'node:readline', 'node:child_process'],

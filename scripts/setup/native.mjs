@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-const programs = ['warden', 'launcher', 'seccomp-compile', 'inspect']
+const programs = ['warden', 'launcher', 'seccomp-compile', 'inspect', 'zygote.so']
 
 /** @param {string} root */
 export function isNativeCurrent(root) {

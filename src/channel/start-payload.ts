@@ -14,6 +14,14 @@ export interface TerminalSize {
   readonly rows: number
 }
 
+export interface LinerRequest {
+  /** Of all that it can write to. */
+  readonly diskBytes: number
+  readonly inodes: number
+  /** By the zygote, as which it goes on, instead of an execve. */
+  readonly forked?: boolean
+}
+
 export interface StartRequest {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
@@ -33,6 +41,10 @@ export interface StartRequest {
   readonly layers?: boolean
   /** What it is fed is its descriptor 3, beside a stdin of /dev/null, and its descriptor 4 is a third stream. Needs `stdin`; for programs without a terminal. */
   readonly aside?: boolean
+  /** In namespaces of its own, with files of its own, of which nothing is left when it ends. Not for a terminal, a worker or what has an aside. */
+  readonly liner?: LinerRequest
+  /** It is the zygote that programs in liners are forked from, and loads this. Only alone. */
+  readonly zygote?: Uint8Array
   /** The group that it joins, by name, below those that the driver opened for the warden. */
   readonly group?: string
 }
@@ -41,7 +53,7 @@ export interface StartRequest {
 export type ToldRequest = Pick<StartRequest, 'argv' | 'env' | 'cwd'>
 
 /** All that a program is but for what it is to become. */
-export type ReadyRequest = Omit<StartRequest, keyof ToldRequest | 'terminal' | 'worker' | 'layers' | 'aside'>
+export type ReadyRequest = Omit<StartRequest, keyof ToldRequest | 'terminal' | 'worker' | 'layers' | 'aside' | 'zygote'>
 
 export interface StartPayload extends StartRequest {
   /** Whether it waits before it runs until RELEASE. */
@@ -62,11 +74,15 @@ export const workerFlag = 8
 export const layersFlag = 16
 export const laterFlag = 32
 export const asideFlag = 64
-export const allFlags = 127
+const linerFlag = 128
+const forkedFlag = 256
+const zygoteFlag = 512
+export const allFlags = 1023
 const maxSide = 4096
 const fixedBytes = 4 + 4 + 4 + 8 + 4
 const rlimitBytes = 20
 const sizeBytes = 4
+const linerBytes = 16
 const maxU32 = 2 ** 32 - 1
 const maxU64 = 2n ** 64n - 1n
 
@@ -132,6 +148,19 @@ export function checkSize(size: TerminalSize): void {
   }
 }
 
+function checkLined({ terminal, worker, aside, stdin, capabilities, liner, zygote }: StartRequest): void {
+  if (!liner && !zygote) return
+  const field = liner ? 'liner' : 'zygote'
+  if (terminal || worker || aside) throw new SandboxError('invalid', `${field}: not for a terminal, a worker or what has an aside`)
+  if (capabilities !== 0n) throw new SandboxError('invalid', `${field}: it has no capabilities`)
+  if (liner && (zygote || !isCount(liner.diskBytes) || !isCount(liner.inodes))) throw new SandboxError('invalid', 'liner: its disk has a size and inodes')
+  if (zygote && stdin) throw new SandboxError('invalid', 'stdin: a zygote has none')
+}
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value > 0
+}
+
 function checkKind({ terminal, worker, layers, aside, stdin, argv }: StartRequest): void {
   if (terminal) checkSize(terminal)
   if ((terminal || worker) && !stdin) throw new SandboxError('invalid', 'stdin: a terminal and a worker have one')
@@ -142,7 +171,7 @@ function checkKind({ terminal, worker, layers, aside, stdin, argv }: StartReques
   if (aside && (terminal || worker)) throw new SandboxError('invalid', 'aside: neither a terminal nor a worker has one')
 }
 
-function flagsOf({ stdin, gate, terminal, worker, layers, later, aside }: StartPayload): number {
+function flagsOf({ stdin, gate, terminal, worker, layers, later, aside, liner, zygote }: StartPayload): number {
   const parts = [
     stdin && stdinFlag,
     gate && gateFlag,
@@ -151,6 +180,9 @@ function flagsOf({ stdin, gate, terminal, worker, layers, later, aside }: StartP
     layers && layersFlag,
     later && laterFlag,
     aside && asideFlag,
+    liner && linerFlag,
+    liner?.forked && forkedFlag,
+    zygote && zygoteFlag,
   ]
   return parts.reduce<number>((flags, part) => flags | (part === undefined || part === false ? 0 : part), 0)
 }
@@ -176,7 +208,9 @@ export function encodeStart(request: StartPayload): Buffer {
   const told = measureTold(request)
   const group = measureGroup(request.group ?? '')
   checkKind(request)
-  const size = fixedBytes + request.rlimits.length * rlimitBytes + sizeOf(told) + 4 + group.byteLength + (request.terminal ? sizeBytes : 0)
+  checkLined(request)
+  const rest = encodeRest(request)
+  const size = fixedBytes + request.rlimits.length * rlimitBytes + sizeOf(told) + 4 + group.byteLength + rest.length
   if (size > maxStartBytes) throw new SandboxError('invalid', `argv and env have ${size} bytes together; at most ${maxStartBytes} are possible`)
 
   const payload = Buffer.allocUnsafe(size)
@@ -192,8 +226,22 @@ export function encodeStart(request: StartPayload): Buffer {
   }
   at = writeTold(payload, told, at)
   at = writeText(payload, group, at)
-  if (request.terminal) encodeSize(request.terminal).copy(payload, at)
+  rest.copy(payload, at)
   return payload
+}
+
+/** What only some have. */
+function encodeRest({ terminal, liner, zygote }: StartPayload): Buffer {
+  if (terminal) return encodeSize(terminal)
+  if (liner) {
+    const bytes = Buffer.allocUnsafe(linerBytes)
+    bytes.writeBigUInt64LE(BigInt(liner.inodes), bytes.writeBigUInt64LE(BigInt(liner.diskBytes), 0))
+    return bytes
+  }
+  if (!zygote) return Buffer.alloc(0)
+  const length = Buffer.allocUnsafe(4)
+  length.writeUInt32LE(zygote.length)
+  return Buffer.concat([length, zygote])
 }
 
 /** The START of a program that is told later what to become. */

@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
 
 /** What a flag was given, by its schema; otherwise SandboxError('invalid') naming the flag. Undefined when it was not given. */

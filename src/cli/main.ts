@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, CommanderError } from 'commander'
 import { SandboxError } from '../contract/errors.js'
+import { addBench } from './bench-options.js'
 import { addChanges } from './change-commands.js'
 import { addCode } from './code-options.js'
 import { findCalled, hasJsonFlag, withoutHelpCommand, withSubcommands } from './command-path.js'
@@ -53,6 +54,7 @@ function buildProgram({ args, finish, print }: Called): Command {
   addMcp(program, finish)
   addDoctor(program, finish)
   addDemo(program, finish)
+  addBench(program, { finish, version: readVersion })
   addChanges(program, finish)
   addPolicy(program, finish)
   addReceipt(program, finish)

@@ -20,6 +20,7 @@ import { lifetimeCases } from './cases/lifetime.js'
 import { pauseCases } from './cases/lifetime-pause.js'
 import { cellLimitCases } from './cases/limits-cell.js'
 import { runLimitCases } from './cases/limits-run.js'
+import { poolCases } from './cases/pools.js'
 import { portCases } from './cases/ports.js'
 import { processCases } from './cases/processes.js'
 import { programCases } from './cases/programs.js'
@@ -53,6 +54,7 @@ export const allCases: readonly Case[] = [
   ...snapshotCases,
   ...overlaySnapshotCases,
   ...concurrencyCases,
+  ...poolCases,
   ...fileCases,
   ...filePathCases,
   ...fileFaultCases,

@@ -112,7 +112,14 @@ function trackSandboxes(subject: Subject): Tracked {
     }
   }
   return {
-    subject: { name: subject.name, depth: subject.depth, probe: subject.probe, host: subject.host, open },
+    subject: {
+      name: subject.name,
+      depth: subject.depth,
+      probe: subject.probe,
+      host: subject.host,
+      open,
+      ...(subject.pool && { pool: subject.pool.bind(subject) }),
+    },
     underWay,
     closeAll: async () => {
       const closing = [...opened].map((sandbox) => sandbox.close().catch(() => undefined))

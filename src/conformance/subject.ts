@@ -20,6 +20,15 @@ export interface Subject {
   readonly probe: Probe
   readonly host: HostView
   open(spec?: SpecInput, options?: { readonly signal?: AbortSignal }): Promise<SubjectSandbox>
+  /** Sandboxes that are kept ready. Only an engine has these. */
+  pool?(options: { readonly size: number }): Promise<SubjectPool>
+}
+
+export interface SubjectPool {
+  acquire(): Promise<{ readonly id: string; readonly sandbox: SubjectSandbox }>
+  /** In a sandbox of its own. */
+  run(command: Command): Promise<SubjectResult>
+  close(): Promise<void>
 }
 
 export type Depth = 'driver' | 'engine' | 'client'

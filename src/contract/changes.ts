@@ -1,5 +1,5 @@
 /** What a command wrote over a folder that it saw through an overlay, kept until somebody takes it over or drops it. */
-import { z } from 'zod'
+import * as z from 'zod'
 import type { CallOptions } from './platform.js'
 
 /** One thing in the layer over a mount; `path` is below the mount's target. Paths and targets of links here hold any bytes: see path-text. */

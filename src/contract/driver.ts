@@ -7,7 +7,7 @@ import type { Mount, RootMode, Tier, UserName } from './spec.js'
 export type DriverLimit = Exclude<LimitName, 'time' | 'output'>
 
 /** What a spec may ask of a driver beyond limits and users. */
-export type Feature = 'commands' | 'mounts-ro' | 'mounts-overlay' | 'mounts-rw' | 'root-overlay' | 'pause'
+export type Feature = 'commands' | 'mounts-ro' | 'mounts-overlay' | 'mounts-rw' | 'root-overlay' | 'pause' | 'liners'
 
 export type Availability = { readonly available: true } | { readonly available: false; readonly why: string }
 
@@ -64,6 +64,8 @@ export interface CellSpec {
   readonly mounts: readonly Mount[]
   /** Undefined: every program may be executed. */
   readonly commands: CommandRules | undefined
+  /** Whether runs can each be given a liner in it. Only the engine asks for that. */
+  readonly liners?: boolean
 }
 
 /** What may be executed and read once only some programs may be started; paths as the cell sees them. */
@@ -165,6 +167,8 @@ export interface Cell {
    * what it was when the cell was opened.
    */
   readonly beneath?: (index: number) => Promise<Beneath>
+  /** Undefined where no run can have one. */
+  readonly liners?: CellLiners | undefined
   /** What must be observed of the cell as a whole; its programs' own posture is the engine's to demand. */
   readonly expects: readonly Expectation[]
   /** What went wrong, in the runtime's own words, for the message when the channel ends early. */
@@ -191,6 +195,14 @@ export interface Cell {
   close(): Promise<void>
 }
 
+/** What the liners of a cell are like. */
+export interface CellLiners {
+  /** What must be observed of each as a whole, beside what is of its program. */
+  readonly expects: readonly Expectation[]
+  /** As whom a zygote runs, as the cell sees it. */
+  readonly zygote: Pick<GuestUser, 'uid' | 'gid' | 'groups'>
+}
+
 /** A program that forks nothing, and goes on while the others stand still. */
 export interface Bystander {
   /** As the cell sees it. */
@@ -202,7 +214,7 @@ export interface Bystander {
 /** The cell as a whole; one program that waits at its gate, by its pid in the cell; or every process and thread there is. */
 export type PostureSubject =
   | { readonly kind: 'cell' }
-  | { readonly kind: 'program'; readonly pid: number; readonly depth: 'full' | 'short'; readonly group: string | undefined }
+  | { readonly kind: 'program'; readonly pid: number; readonly depth: 'full' | 'short'; readonly group: string | undefined; readonly liner?: boolean }
   | { readonly kind: 'everything' }
 
 /** Undefined: held only by the sandbox's own. */

@@ -1,5 +1,5 @@
 /** What calls on files may be given besides a path. The signal of a call is no matter of a schema. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { textSchema, userNames } from './spec.js'
 
 const offsetSchema = z.int().min(0)

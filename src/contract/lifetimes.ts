@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { CallOptions, SandboxInfo } from './platform.js'
 import type { Ending } from './run.js'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { bytesSchema, durationSchema } from './quantities.js'
 
 const MiB = 2 ** 20

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Driver } from './driver.js'
 import type { PolicyInput, PresetName } from './policy.js'
 

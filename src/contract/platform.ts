@@ -5,6 +5,7 @@ import type { PlatformLife } from './lifetimes.js'
 import type { PlatformFiles } from './files.js'
 import type { LimitName, LimitsInput } from './limits.js'
 import type { Clamping } from './policy.js'
+import type { PlatformPools } from './pools.js'
 import type { PlatformPorts } from './ports.js'
 import type { PlatformProcesses } from './processes.js'
 import type { Receipt } from './receipt.js'
@@ -88,6 +89,7 @@ export interface Platform extends AsyncDisposable {
   readonly files: PlatformFiles
   readonly snapshots: PlatformSnapshots
   readonly life: PlatformLife
+  readonly pools: PlatformPools
   readonly ports: PlatformPorts
   readonly processes: PlatformProcesses
   create(spec: SpecInput, options?: CallOptions): Promise<SandboxInfo>

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { limitsSchema } from './limits.js'
 import type { Json } from './posture.js'
 import {

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { limitsSchema } from './limits.js'
 import type { Json } from './posture.js'
 import type { Outcome } from './run.js'
@@ -135,6 +135,10 @@ export const receiptSchema = z.strictObject({
   templateId: templateIdSchema.optional(),
   /** The id of the snapshot whose files it began with. */
   from: snapshotIdSchema.optional(),
+  /** What its programs had to themselves: a cell that nobody had used, or a liner inside one. Not given: it is of a version that had only cells. */
+  fresh: z.enum(['cell', 'liner']).optional(),
+  /** Whether that was made before anyone asked. Not given: it was not. */
+  pooled: z.boolean().optional(),
   /** SHA-256 of the canonical form of the whole parsed spec. */
   specHash: hashSchema,
   /** All that hold, the operator's first. */

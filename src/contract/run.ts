@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { runLimitsSchema } from './limits.js'
 import { bytesSchema, durationSchema } from './quantities.js'
 import { envSchema, labelSchema, pathSchema, textSchema, userNames } from './spec.js'

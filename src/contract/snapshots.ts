@@ -1,5 +1,5 @@
 /** Everything a sandbox has written, kept: immutable, named by its content. */
-import { z } from 'zod'
+import * as z from 'zod'
 import type { EntryType } from './files.js'
 import type { CallOptions, SandboxInfo } from './platform.js'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { expiryActs } from './lifetimes.js'
 import type { Limits } from './limits.js'
 import { limitsSchema } from './limits.js'

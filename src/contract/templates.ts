@@ -1,5 +1,5 @@
 /** Built templates: immutable root filesystems, named by their content, and how they come about. */
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** How a template is made: data only, so that what it was made from can be compared and kept. */
 export interface Recipe {

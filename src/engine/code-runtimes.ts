@@ -1,6 +1,7 @@
 import { type Language, languages } from '../contract/code.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Runtime } from '../interpreter/index.js'
+import type { ZygoteFiles } from './zygote.js'
 
 /** What a package of kernels says of itself, and its files. */
 export interface RuntimeSource {
@@ -11,6 +12,8 @@ export interface RuntimeSource {
     >
   }
   readonly read: (file: string) => Promise<Uint8Array>
+  /** What a zygote of Python is started with; undefined where there is none. */
+  readonly zygote?: () => Promise<ZygoteFiles>
 }
 
 /** The kernels that an engine has, each file read once, when it is first wanted. */

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto'
 import { checkCallOptions } from '../contract/call-options.js'
 import type { Probe } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
@@ -11,7 +10,7 @@ import type { RunRequest } from '../contract/run.js'
 import type { SnapshotStore, StoredSnapshot } from '../contract/snapshot-store.js'
 import type { SpecInput } from '../contract/spec.js'
 import { type PlannedSandbox, planSandbox } from '../policy/apply.js'
-import { matchesFilter, parseFilter, parseId } from '../policy/spec.js'
+import { matchesFilter, parseFilter } from '../policy/spec.js'
 import type { AsideProcess } from './aside-process.js'
 import { ChangesFacet } from './changes-facet.js'
 import { CodeFacet } from './code-facet.js'
@@ -20,19 +19,23 @@ import { closedMeanwhile, Creation } from './creation.js'
 import { FilesFacet } from './files-facet.js'
 import { Filters, type FilterSource } from './filters.js'
 import { LifeFacet } from './life-facet.js'
-import { LiveSandbox, type SandboxMaking } from './live-sandbox.js'
+import { LiveSandbox } from './live-sandbox.js'
 import { makeCellInTime, type Makers, prepareCell, type Tools } from './making.js'
 import { type Remade, type RemakeOrder, remakeCell } from './remaking.js'
+import { PoolsFacet, type PoolsHost } from './pools-facet.js'
 import { PortsFacet } from './ports-facet.js'
 import { Probes } from './probes.js'
 import { ProcessesFacet } from './processes-facet.js'
+import { type Birth, infoAtBirth } from './sandbox-birth.js'
+import type { SandboxMaking } from './sandbox-making.js'
+import { SandboxRegister } from './sandbox-register.js'
 import { SnapshotsFacet } from './snapshots-facet.js'
 
 export interface EngineOptions extends Makers {
   /** The compiled seccomp filter for guests; asked for when a driver that filters opens a cell. */
   readonly filter: FilterSource
   readonly signer: { sign(unsigned: UnsignedReceipt): Promise<Receipt> }
-  readonly machine: SandboxMaking['machine']
+  readonly machine: SandboxMaking['machine'] & PoolsHost['machine']
   readonly listen: SandboxMaking['listen']
   /** Where snapshots are kept. */
   readonly snapshots: SnapshotStore
@@ -41,36 +44,37 @@ export interface EngineOptions extends Makers {
   /** The operator's, which holds whatever a spec brings. */
   readonly policy?: Policy
   readonly bounds?: Partial<PlatformBounds>
+  /** Calls back when this process has nothing left to do; what it returns calls that off. */
+  readonly onIdleExit?: PoolsHost['onIdleExit']
 }
 
 const defaultBounds: PlatformBounds = { maxSandboxes: 1000, maxRuns: 256, answerMs: 20_000, maxRingBytes: 64 * 2 ** 20, maxPausedMs: 24 * 3_600_000 }
 
-const idAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
-const idLength = 20
-const mostRemembered = 1000
-
 /** The platform on this machine: owns every sandbox it creates until nothing of it is left. */
 export class Engine implements Platform {
-  readonly processes = new ProcessesFacet((id) => this.#find(id))
-  readonly life = new LifeFacet((id) => this.#find(id))
+  readonly processes = new ProcessesFacet((id) => this.#register.find(id))
+  readonly life = new LifeFacet((id) => this.#register.find(id))
+  readonly pools: PoolsFacet
   readonly snapshots: SnapshotsFacet
   readonly code: CodeFacet
-  readonly files = new FilesFacet(async (id) => (await this.#find(id)).files)
+  readonly files = new FilesFacet(async (id) => (await this.#register.find(id)).files)
   readonly changes = new ChangesFacet(async (id) => {
-    const { files, hold } = await this.#find(id)
+    const { files, hold } = await this.#register.find(id)
     return { files, layers: hold.layered.cell.layers }
   })
-  readonly ports = new PortsFacet((id) => this.#find(id))
+  readonly ports = new PortsFacet((id) => this.#register.find(id))
   readonly #options: EngineOptions
   readonly #bounds: PlatformBounds
   readonly #probes = new Probes()
   readonly #tools: Tools
   readonly #creations = new Set<Creation>()
+  /** Those that get what was made ahead. */
+  readonly #takes = new Set<Creation>()
   /** What was closed while a snapshot was looked for: nobody knew yet of the sandbox that is to begin with it. */
   readonly #lookups = new Set<SandboxFilter[]>()
-  readonly #sandboxes = new Map<string, LiveSandbox>()
-  /** Why the latest ones are gone, so that a late call is told more than that there is nothing. */
-  readonly #gone = new Map<string, SandboxError>()
+  readonly #register = new SandboxRegister()
+  /** Read once. */
+  #zygotes: ReturnType<NonNullable<SandboxMaking['zygotes']>>
   #isDisposed = false
 
   constructor(options: EngineOptions) {
@@ -78,12 +82,13 @@ export class Engine implements Platform {
     this.#bounds = { ...defaultBounds, ...options.bounds }
     this.snapshots = new SnapshotsFacet({
       store: options.snapshots,
-      find: (id) => this.#find(id),
+      find: (id) => this.#register.find(id),
       create: (planned, origin, signal) => this.#create(planned, origin, signal),
       close: (id) => this.close(id),
     })
-    this.code = new CodeFacet((id) => this.#find(id), options.runtimes)
+    this.code = new CodeFacet((id) => this.#register.find(id), options.runtimes)
     this.#tools = { makers: options, filters: new Filters(options.filter), probes: this.#probes }
+    this.pools = new PoolsFacet(this.#poolsHost())
   }
 
   async create(input: SpecInput, options: CallOptions = {}): Promise<SandboxInfo> {
@@ -107,29 +112,22 @@ export class Engine implements Platform {
   }
 
   async #create(planned: PlannedSandbox, origin: StoredSnapshot | undefined, signal: AbortSignal | undefined): Promise<SandboxInfo> {
-    if (this.#isDisposed) throw new SandboxError('closed', 'this platform was closed')
-    const count = this.#creations.size + this.#sandboxes.size
-    if (count >= this.#bounds.maxSandboxes) throw new SandboxError('busy', `there are ${count} sandboxes; no more are allowed at once`)
+    this.#checkOpen()
+    this.pools.checkRoom()
     const creation = new Creation({ planned, origin }, signal)
-    this.#creations.add(creation)
-    try {
-      return (await this.#make(creation)).info
-    } finally {
-      this.#creations.delete(creation)
-      creation.finish()
-    }
+    return (await during(creation, this.#creations, () => this.#make(creation))).info
   }
 
   async info(id: string, options: CallOptions = {}): Promise<SandboxInfo> {
     checkCallOptions(options).signal?.throwIfAborted()
-    return (await this.#find(id)).info
+    return (await this.#register.find(id)).info
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- an async generator is the shortest way to an async iterator
   async *list(filter?: SandboxFilter, options: CallOptions = {}): AsyncGenerator<SandboxInfo, void, undefined> {
     const { signal } = checkCallOptions(options)
     const wanted = parseFilter(filter)
-    for (const sandbox of [...this.#sandboxes.values()]) {
+    for (const sandbox of this.#register.all) {
       signal?.throwIfAborted()
       if (!sandbox.over && matchesFilter(sandbox.info, wanted)) yield sandbox.info
     }
@@ -138,7 +136,7 @@ export class Engine implements Platform {
   async start(id: string, request: RunRequest, options: CallOptions = {}): Promise<PlatformProcess> {
     const { signal } = checkCallOptions(options)
     signal?.throwIfAborted()
-    const sandbox = await this.#find(id)
+    const sandbox = await this.#register.find(id)
     return sandbox.start(request, signal)
   }
 
@@ -146,40 +144,41 @@ export class Engine implements Platform {
   async startAside(id: string, request: RunRequest, options: CallOptions = {}): Promise<AsideProcess> {
     const { signal } = checkCallOptions(options)
     signal?.throwIfAborted()
-    const sandbox = await this.#find(id)
+    const sandbox = await this.#register.find(id)
     return sandbox.startAside(request, signal)
   }
 
   async limit(id: string, limits: LimitsInput, options: CallOptions = {}): Promise<SandboxInfo> {
     checkCallOptions(options).signal?.throwIfAborted()
-    return (await this.#find(id)).limit(limits)
+    return (await this.#register.find(id)).limit(limits)
   }
 
   async usage(id: string, options: CallOptions = {}): Promise<SandboxUsage> {
     checkCallOptions(options).signal?.throwIfAborted()
-    return (await this.#find(id)).usage()
+    return (await this.#register.find(id)).usage()
   }
 
   async receipt(id: string, options: CallOptions = {}): Promise<Receipt> {
     const { signal } = checkCallOptions(options)
     signal?.throwIfAborted()
-    const unsigned = await (await this.#find(id)).receipt()
+    const unsigned = await (await this.#register.find(id)).receipt()
     signal?.throwIfAborted()
     return this.#options.signer.sign(unsigned)
   }
 
   async close(id: string): Promise<void> {
-    await this.#sandboxes.get(parseId(id))?.close()
+    await this.#register.get(id)?.close()
   }
 
   /** Also calls off what is being created, so that nothing that matches appears afterwards. */
   async closeAll(filter?: SandboxFilter): Promise<number> {
     const wanted = parseFilter(filter)
     for (const closed of this.#lookups) closed.push(wanted)
-    const creations = [...this.#creations].filter((creation) => matchesFilter(creation, wanted))
-    const sandboxes = [...this.#sandboxes.values()].filter((sandbox) => matchesFilter(sandbox.info, wanted))
+    const creations = [...this.#creations, ...this.#takes].filter((creation) => matchesFilter(creation, wanted))
+    const sandboxes = this.#register.all.filter((sandbox) => matchesFilter(sandbox.info, wanted))
     const running = sandboxes.filter((sandbox) => !sandbox.over)
-    await settleAll([...creations.map((creation) => creation.callOff()), ...sandboxes.map((sandbox) => sandbox.close())])
+    const unused = Object.keys(wanted).length === 0 ? [this.pools.clear()] : []
+    await settleAll([...creations.map((creation) => creation.callOff()), ...sandboxes.map((sandbox) => sandbox.close()), ...unused])
     return running.length
   }
 
@@ -193,48 +192,77 @@ export class Engine implements Platform {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isDisposed = true
-    await this.closeAll()
+    await settleAll([this.closeAll(), this.pools.closeAll()])
   }
 
   async #make(creation: Creation): Promise<LiveSandbox> {
     const { planned, signal } = creation
-    const id = this.#newId()
+    const id = this.#register.newId()
+    await this.pools.makeRoom()
     const preparation = await prepareCell({ id, planned, signal, origin: creation.origin?.info }, this.#tools)
     signal.throwIfAborted()
     const made = await makeCellInTime(preparation, this.#tools, { signal, answerMs: this.#bounds.answerMs })
-    const { spec, choice, cell } = preparation
-    const { clamped, policy, origins } = planned
-    const now = Date.now()
-    const sandbox = new LiveSandbox({
-      info: {
-        id,
-        state: 'running',
-        spec,
-        ...(cell.root.id !== undefined && { templateId: cell.root.id }),
-        driver: made.probe.driver,
-        tier: made.probe.tier,
-        createdAt: new Date(now).toISOString(),
-        expiresAt: new Date(now + spec.lifetimeMs).toISOString(),
-        unenforced: choice.unenforced,
-        clamped,
-      },
-      home: { ...made, root: cell.root },
-      policy,
-      origins,
-      bounds: this.#bounds,
-      machine: this.#options.machine,
-      listen: this.#options.listen,
-      remake: (planned, within) => this.#remake({ id, planned, signal: within, templateId: cell.root.id }),
-      keepAside: (layered, options) => this.snapshots.keepAside(layered, options),
-      onGone: (why) => this.#forget(id, why),
-    })
+    const sandbox = this.#bear({ id, planned, preparation, home: { ...made, root: preparation.cell.root }, pooled: false })
     if (creation.origin) await this.#restore(sandbox, creation.origin, signal)
-    this.#sandboxes.set(id, sandbox)
+    this.#register.add(id, sandbox)
     if (signal.aborted) {
       await sandbox.close()
       throw signal.reason
     }
     return sandbox
+  }
+
+  #bear(birth: Birth): LiveSandbox {
+    const { id, planned, home, pooled } = birth
+    return new LiveSandbox({
+      info: infoAtBirth(birth),
+      home,
+      made: { fresh: 'cell', pooled },
+      policy: planned.policy,
+      origins: planned.origins,
+      bounds: this.#bounds,
+      machine: this.#options.machine,
+      listen: this.#options.listen,
+      remake: (again, within) => this.#remake({ id, planned: again, signal: within, templateId: home.root.id }),
+      keepAside: (layered, options) => this.snapshots.keepAside(layered, options),
+      zygotes: () => (this.#zygotes ??= this.#options.runtimes().zygote?.()),
+      onGone: (why) => {
+        this.#register.forget(id, why)
+        birth.onGone?.()
+      },
+    })
+  }
+
+  #poolsHost(): PoolsHost {
+    const { machine, signer, onIdleExit, policy } = this.#options
+    return {
+      tools: this.#tools,
+      bounds: this.#bounds,
+      machine,
+      ...(onIdleExit && { onIdleExit }),
+      newId: () => this.#register.newId(),
+      inUse: () => this.#creations.size + this.#register.count,
+      checkOpen: () => this.#checkOpen(),
+      plan: (spec) => planSandbox(spec, policy),
+      create: (spec, options) => this.create(spec, options),
+      find: (id) => this.#register.find(id),
+      sign: (unsigned) => signer.sign(unsigned),
+      bear: (birth) => {
+        const sandbox = this.#bear(birth)
+        if (!birth.isHidden) this.#register.add(birth.id, sandbox)
+        return sandbox
+      },
+      during: (planned, signal, act) => this.#take(new Creation({ planned, origin: undefined }, signal), act),
+    }
+  }
+
+  async #take<T>(creation: Creation, act: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    this.#checkOpen()
+    return during(creation, this.#takes, () => act(creation.signal))
+  }
+
+  #checkOpen(): void {
+    if (this.#isDisposed) throw new SandboxError('closed', 'this platform was closed')
   }
 
   /** Nobody has seen it before its files are there. */
@@ -252,25 +280,16 @@ export class Engine implements Platform {
   #remake(order: RemakeOrder): Promise<Remade> {
     return remakeCell(order, this.#tools, this.#bounds.answerMs)
   }
+}
 
-  async #find(id: string): Promise<LiveSandbox> {
-    const sandbox = this.#sandboxes.get(parseId(id))
-    if (sandbox && !sandbox.over) return sandbox
-    throw (await sandbox?.over) ?? this.#gone.get(id) ?? new SandboxError('not-found', `there is no sandbox ${id} here`)
-  }
-
-  #forget(id: string, why: SandboxError): void {
-    this.#sandboxes.delete(id)
-    this.#gone.set(id, why)
-    for (const oldest of this.#gone.keys()) {
-      if (this.#gone.size <= mostRemembered) break
-      this.#gone.delete(oldest)
-    }
-  }
-
-  #newId(): string {
-    const id = Array.from({ length: idLength }, () => idAlphabet[randomInt(idAlphabet.length)]).join('')
-    return this.#sandboxes.has(id) || this.#gone.has(id) ? this.#newId() : id
+/** As long as it is under way, it can be called off. */
+async function during<T>(creation: Creation, underWay: Set<Creation>, act: () => Promise<T>): Promise<T> {
+  underWay.add(creation)
+  try {
+    return await act()
+  } finally {
+    underWay.delete(creation)
+    creation.finish()
   }
 }
 

@@ -4,13 +4,15 @@ import { type ProgramDemand, programExpectations } from './program-expectations.
 
 export interface GuestDemand extends Omit<ProgramDemand, 'request' | 'groups'> {
   readonly users: readonly GuestUser[]
+  /** Whether some may be in liners. */
+  readonly hasLiners?: boolean
 }
 
 /**
  * What must be observed of a process that has been running: all that it was started with, or less. A program may give up capabilities and put itself
  * under more filters.
  */
-export function guestExpectations(posture: Posture, { users, ...rest }: GuestDemand): Expectation[] {
+export function guestExpectations(posture: Posture, { users, hasLiners, ...rest }: GuestDemand): Expectation[] {
   const observed = (control: string): Json => posture.observations.find((each) => each.control === control)?.value ?? null
   const [first] = users
   const user = users.find(({ uid }) => uid === fieldOf(observed('ids'), 'uid')) ?? first
@@ -19,8 +21,13 @@ export function guestExpectations(posture: Posture, { users, ...rest }: GuestDem
     const found = observed(control)
     if (control === 'capabilities' && hasOnly(found, user.capabilities)) return { control, value: found }
     if (control === 'seccomp' && hasNoFewer(found, value)) return { control, value: found }
+    if (control === 'placement' && hasLiners === true && fieldOf(found, 'namespaces') === 'liner') return { control, value: inLiner(value) }
     return { control, value }
   })
+}
+
+function inLiner(placement: Json): Json {
+  return { namespaces: 'liner', cgroup: fieldOf(placement, 'cgroup') }
 }
 
 function hasOnly(sets: Json, mask: bigint): boolean {

@@ -10,7 +10,7 @@ import type { UserName } from '../contract/spec.js'
 import { judge, type Look, mismatchError, type ProgramLook, type ReceiptFacts } from '../receipt/index.js'
 import { guestExpectations } from './guest-expectations.js'
 import { LoweredLimits, withLoweredLimits } from './lowered-limits.js'
-import { fullProgramExpectations, programExpectations, type WardenPosture, wardenPosture } from './program-expectations.js'
+import { fullProgramExpectations, programExpectations, type WardenPosture, wardenPosture, zygoteExpectations } from './program-expectations.js'
 
 export interface InspectorOptions {
   readonly cell: Cell
@@ -27,6 +27,12 @@ export interface GatedProgram {
   readonly depth: 'full' | 'short'
 }
 
+/** Of a program that waits to be told what it is to become. */
+export interface ReadyLook extends Look {
+  readonly depth: GatedProgram['depth']
+  readonly request: ReadyRequest
+}
+
 interface LookOrder extends Pick<GatedProgram, 'pid' | 'user' | 'depth'> {
   readonly request: ReadyRequest & Pick<StartRequest, 'layers' | 'aside'>
 }
@@ -38,8 +44,8 @@ export class Inspector {
   #warden: WardenPosture = { filters: null, hasCgroup: true }
   #full: ProgramLook | undefined
   #short: ProgramLook | undefined
-  /** Users of whom a program was read in full, and those of whom one with an aside was. */
-  readonly #known = { plain: new Set<UserName>(), aside: new Set<UserName>() }
+  /** Kinds of program of which one was read in full. */
+  readonly #known = new Set<string>()
   readonly #knownWorkers = new Set<string>()
 
   constructor({ cell, filter }: InspectorOptions) {
@@ -57,9 +63,9 @@ export class Inspector {
     this.#tried.push(observation)
   }
 
-  /** In full unless another program of this user was; one with an aside is of a kind of its own, with other descriptors. */
-  depthFor(user: UserName, request: Pick<StartRequest, 'aside'> = {}): GatedProgram['depth'] {
-    return this.#knownOf(request).has(user) ? 'short' : 'full'
+  /** In full unless another program of its kind was. */
+  depthFor(user: UserName, request: Pick<StartRequest, 'aside' | 'liner'> = {}): GatedProgram['depth'] {
+    return this.#known.has(kindOf(user, request)) ? 'short' : 'full'
   }
 
   /** Throws SandboxError('not-enforced') naming what is not as demanded. */
@@ -77,20 +83,27 @@ export class Inspector {
     const look = { run, ...(await this.#look(program)) }
     if (depth === 'full') {
       this.#full = look
-      this.#knownOf(program.request).add(run.user)
+      this.#known.add(kindOf(run.user, program.request))
     } else {
       this.#short = look
     }
   }
 
-  /** The same for one that is nobody's run yet. */
-  inspectReady(program: Pick<GatedProgram, 'pid' | 'user'> & { readonly request: ReadyRequest }): Promise<Look> {
-    return this.#look({ ...program, depth: 'short' })
+  /** The same for one that is nobody's run yet, as thoroughly as a program of its user would be looked at now. */
+  async inspectReady(program: Pick<GatedProgram, 'pid' | 'user'> & { readonly request: ReadyRequest }): Promise<ReadyLook> {
+    const { user, request } = program
+    const depth = this.depthFor(user.name, request)
+    return { depth, request, ...(await this.#look({ ...program, depth })) }
   }
 
   /** What was seen of it is told of this run. */
-  adopt(look: Look, run: ProgramLook['run']): void {
-    this.#short = { run, ...look }
+  adopt({ depth, request, ...look }: ReadyLook, run: ProgramLook['run']): void {
+    if (depth === 'short') {
+      this.#short = { run, ...look }
+      return
+    }
+    this.#full = { run, ...look }
+    this.#known.add(kindOf(run.user, request))
   }
 
   /** The same for one of our own, which is nobody's run. */
@@ -100,14 +113,18 @@ export class Inspector {
     this.#knownWorkers.add(name)
   }
 
-  #knownOf({ aside }: Pick<StartRequest, 'aside'>): Set<UserName> {
-    return aside === true ? this.#known.aside : this.#known.plain
+  /** Of the one that programs in liners are forked from: it is under the filter of whoever makes liners, and never under a program's. */
+  async inspectZygote({ pid, request }: Pick<GatedProgram, 'pid' | 'request'>): Promise<void> {
+    const expectations = zygoteExpectations({ request, groups: this.#cell.liners?.zygote.groups, filterHash: this.#filterHash, warden: this.#warden })
+    refuse(expectations, await this.#cell.posture({ kind: 'program', pid, depth: 'full', group: request.group }))
   }
 
   async #look({ pid, user, request, depth }: LookOrder): Promise<Look> {
     const demand = { request, groups: user.groups, filterHash: this.#filterHash, warden: this.#warden }
-    const expectations = depth === 'full' ? fullProgramExpectations(demand) : programExpectations(demand)
-    const postures = await this.#cell.posture({ kind: 'program', pid, depth, group: request.group })
+    const liner = request.liner !== undefined
+    const ofLiner = liner ? (this.#cell.liners?.expects ?? []) : []
+    const expectations = depth === 'full' ? [...fullProgramExpectations(demand), ...ofLiner] : programExpectations(demand)
+    const postures = await this.#cell.posture({ kind: 'program', pid, depth, group: request.group, liner })
     refuse(withLoweredLimits(expectations, postures), postures)
     // It is as it should be but for what another of its id did to it, which is no fault of the cell's.
     if (mismatchError(judge({ expectations, posture: postures }))) throw new LoweredLimits()
@@ -117,13 +134,19 @@ export class Inspector {
   /** Every process and thread of the guest's that there is now. What it did to itself since may only have narrowed it. */
   async inspectEverything(): Promise<Pick<ReceiptFacts, 'inspected' | 'living'>> {
     const postures = await this.#cell.posture({ kind: 'everything' })
-    const demand = { users: this.#cell.users, filterHash: this.#filterHash, warden: this.#warden }
+    const demand = { users: this.#cell.users, hasLiners: this.#cell.liners !== undefined, filterHash: this.#filterHash, warden: this.#warden }
     const living = postures.filter(({ subject }) => subject !== 'cell')
     for (const posture of living) refuse(guestExpectations(posture, demand), [posture])
     // A process whose first thread has ended is told of by its others only.
     const processes = new Set(living.map(({ subject }) => subject.replace(/ thread .*/, '')))
     return { inspected: { processes: processes.size, threads: living.length, complete: isComplete(postures) }, living }
   }
+}
+
+/** Those with other descriptors, in other places or made by another are not of one kind. */
+function kindOf(user: UserName, { aside, liner }: Pick<StartRequest, 'aside' | 'liner'>): string {
+  if (liner) return `${user} ${liner.forked ? 'forked' : 'lined'}`
+  return `${user} ${aside === true ? 'aside' : 'plain'}`
 }
 
 /** Only when it is said. */

@@ -19,12 +19,15 @@ import { LifetimeClock } from './lifetime-clock.js'
 import type { MadeCell } from './making.js'
 import { brokenCell } from './open-cell.js'
 import type { ProgramSurroundings } from './program-starter.js'
-import { ReadyPrograms } from './ready-programs.js'
+import { type Held, ReadyPrograms } from './ready-programs.js'
 import { RunningProgram } from './running-program.js'
+import { Zygote } from './zygote.js'
 
 /** A cell that was looked at, with the root that its programs see. */
 export interface MadeHome extends MadeCell {
   readonly root: TemplateRoot
+  /** Its first program, made ready before it was anyone's. */
+  readonly first?: Held
 }
 
 /** What of its sandbox a cell needs. */
@@ -57,6 +60,8 @@ export class LiveCell {
   readonly #leftovers = new Leftovers()
   readonly #programs = new Set<RunningProgram>()
   readonly #ready: ReadyPrograms | undefined
+  /** Only where runs can have liners. */
+  readonly zygote: Zygote | undefined
   /** `coming`, `leaving`: what happens to it is the affair of whoever brings it or takes it away, and does not end the sandbox. */
   #stage: 'coming' | 'here' | 'leaving' = 'coming'
 
@@ -64,8 +69,9 @@ export class LiveCell {
     this.made = made
     this.#order = order
     this.#files = this.#hostWith(() => this.surroundings)
+    if (made.open.cell.liners) this.zygote = new Zygote(() => this.surroundings)
     // A profile of the user's own may refuse what a program does between its release and its execve.
-    if (made.inspector && order.info().spec.seccomp === undefined) this.#ready = new ReadyPrograms(() => this.surroundings)
+    if (made.inspector && order.info().spec.seccomp === undefined) this.#ready = new ReadyPrograms(() => this.surroundings, made.first)
   }
 
   get files(): FilesHost {
@@ -95,6 +101,7 @@ export class LiveCell {
       ledger,
       leftovers: this.#leftovers,
       ready: this.#ready,
+      zygote: this.zygote,
       answerMs: bounds.answerMs,
       processors,
       limits: () => info().spec.limits,
@@ -160,6 +167,7 @@ export class LiveCell {
     const { warden, cell } = this.made.open
     this.#leftovers.end()
     this.#ready?.end()
+    this.zygote?.end()
     this.files.workers.close()
     warden.close()
     await cell.close()

@@ -1,15 +1,13 @@
 import { SandboxError } from '../contract/errors.js'
 import type { Cell } from '../contract/driver.js'
 import type { PlatformProcess, SandboxInfo, SandboxUsage } from '../contract/platform.js'
-import type { PlatformBounds } from '../contract/platform-settings.js'
-import type { Origins, Policy } from '../contract/policy.js'
+import type { Origins } from '../contract/policy.js'
 import type { UnsignedReceipt } from '../contract/receipt.js'
 import type { RunRequest } from '../contract/run.js'
-import { checkLimits, type PlannedSandbox } from '../policy/apply.js'
+import { checkLimits } from '../policy/apply.js'
 import { lackingLimits } from '../policy/choose.js'
 import { changeLimits } from '../policy/spec.js'
 import type { RunPlan } from '../policy/run.js'
-import type { ReceiptFacts } from '../receipt/index.js'
 import type { AsideProcess } from './aside-process.js'
 import { CellHold } from './cell-hold.js'
 import type { FilesHost } from './file-operation.js'
@@ -20,29 +18,12 @@ import { brokenCell } from './open-cell.js'
 import { ProcessTable } from './process-table.js'
 import { readProcesses } from './process-table-usage.js'
 import { isListening } from './ports-listening.js'
-import { type PortsOrder, SandboxPorts } from './ports.js'
+import { SandboxPorts } from './ports.js'
 import { ProgramDoor } from './program-door.js'
-import { receiptNow, type ReceiptStory } from './receipt-now.js'
-import type { Remade } from './remaking.js'
+import { receiptNow, type ReceiptStory, type Retell } from './receipt-now.js'
+import type { SandboxMaking } from './sandbox-making.js'
 import type { LayeredSandbox, ReadableSandbox } from './snapshots-access.js'
-import type { KeepAside } from './snapshots-facet.js'
-
-export interface SandboxMaking {
-  readonly info: SandboxInfo
-  readonly home: MadeHome
-  /** All that holds its limits, runs and mounts. */
-  readonly policy: Policy
-  /** Who stated what when it was created. */
-  readonly origins: Origins
-  readonly bounds: Pick<PlatformBounds, 'maxRuns' | 'answerMs' | 'maxRingBytes' | 'maxPausedMs'>
-  readonly machine: ReceiptFacts['machine'] & { readonly processors: number }
-  readonly listen: PortsOrder['listen']
-  /** Another cell of the same kind, for when it has none. */
-  remake(planned: PlannedSandbox, signal: AbortSignal): Promise<Remade>
-  readonly keepAside: KeepAside
-  /** Called once, when nothing of the sandbox is left. */
-  onGone(why: SandboxError): void
-}
+import type { ZygoteOrder } from './zygote.js'
 
 /** One sandbox from the moment its warden answered until nothing of it is left. */
 export class LiveSandbox {
@@ -128,6 +109,20 @@ export class LiveSandbox {
     return this.#door.start(request, signal)
   }
 
+  /** For the engine itself: a run in a liner, which leaves nothing behind for the next. */
+  async startLined(request: unknown, signal: AbortSignal | undefined): Promise<PlatformProcess> {
+    return this.#door.startLined(request, signal)
+  }
+
+  /** An interpreter that runs in liners are forked from, started unless it is there. */
+  async ensureZygote(order: ZygoteOrder, signal?: AbortSignal): Promise<void> {
+    await this.#checkOpen()
+    const { zygote } = this.#hold.here
+    const files = this.#making.zygotes?.()
+    if (!zygote || !files) throw new SandboxError('unsupported', 'this cell gives no liners to its runs', { hint: 'glovebox doctor' })
+    await zygote.ensure(order, await files, signal)
+  }
+
   /** What a run would be held to, checked as one that is started. */
   plan(request: RunRequest): RunPlan {
     return this.#door.plan(request)
@@ -151,10 +146,10 @@ export class LiveSandbox {
   }
 
   /** What holds, looked at now. Throws SandboxError('conflict') while there is nothing to look at. */
-  async receipt(): Promise<UnsignedReceipt> {
-    const { machine, policy } = this.#making
-    const story = async (): Promise<ReceiptStory> => ({ usage: await this.usage(), runs: this.#ledger.runs, info: this.info, origins: this.#origins })
-    return this.asked(async () => receiptNow({ cell: this.#hold.here, machine, policy, story }))
+  async receipt(retell?: Retell): Promise<UnsignedReceipt> {
+    const { machine, policy, made } = this.#making
+    const story = async (): Promise<ReceiptStory> => ({ usage: await this.usage(), runs: this.#ledger.runs, info: this.info, origins: this.#origins, made })
+    return this.asked(async () => receiptNow({ cell: this.#hold.here, machine, policy, story, retell }))
   }
 
   #createLife(): Lifetime {

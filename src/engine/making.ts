@@ -19,7 +19,11 @@ import type { Probes } from './probes.js'
 /** What the engine is handed to make cells with. */
 export interface Makers {
   readonly drivers: readonly Driver[]
-  readonly templates: { resolve(name: string): Promise<TemplateRoot> }
+  readonly templates: {
+    resolve(name: string): Promise<TemplateRoot>
+    /** The id that `resolve` would find, without a look at anything else; undefined for what the machine has. */
+    idOf?(name: string): string | undefined
+  }
   /** What a list of commands may execute and read. Throws SandboxError('invalid') naming the entry. */
   commands(names: readonly string[], root: TemplateRoot): Promise<CommandRules>
   /** The same mounts with every link followed. Throws SandboxError naming the one that may not be handed in. */
@@ -34,6 +38,8 @@ export interface Order {
   readonly signal: AbortSignal
   /** The snapshot that it begins with. */
   readonly origin?: SnapshotInfo | undefined
+  /** Whether runs can each be given a liner in it. */
+  readonly liners?: boolean | undefined
 }
 
 export interface Tools {
@@ -56,7 +62,7 @@ export interface MadeCell {
   readonly inspector: Inspector | undefined
 }
 
-export async function prepareCell({ id, planned, origin }: Order, { makers, filters, probes }: Tools): Promise<Preparation> {
+export async function prepareCell({ id, planned, origin, liners }: Order, { makers, filters, probes }: Tools): Promise<Preparation> {
   const { spec, policy } = planned
   const drivers = candidates(spec, allowedDrivers(makers.drivers, policy))
   const choice = chooseDriver(spec, await probes.known(drivers))
@@ -74,7 +80,7 @@ export async function prepareCell({ id, planned, origin }: Order, { makers, filt
   if (moved) throw moved
   checkMounts(mounts, policy)
   const commands = spec.commands && (await makers.commands(spec.commands, root))
-  const cell = { id, root, limits: choice.limits, rootMode: spec.root, mounts, commands }
+  const cell = { id, root, limits: choice.limits, rootMode: spec.root, mounts, commands, ...(liners && { liners }) }
   return { driver, choice, spec: { ...spec, limits: choice.limits, mounts: [...mounts] }, cell }
 }
 

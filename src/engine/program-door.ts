@@ -3,7 +3,7 @@ import type { PlatformProcess, SandboxInfo } from '../contract/platform.js'
 import type { PlatformBounds } from '../contract/platform-settings.js'
 import type { Origins, Policy } from '../contract/policy.js'
 import { checkRun } from '../policy/apply.js'
-import { planAside, planRun, type RunPlan } from '../policy/run.js'
+import { planAside, planLined, planRun, type RunPlan } from '../policy/run.js'
 import type { AsideProcess } from './aside-process.js'
 import type { Lifetime } from './lifetime.js'
 import type { LiveCell } from './live-cell.js'
@@ -53,6 +53,12 @@ export class ProgramDoor {
   start(request: unknown, signal: AbortSignal | undefined): Promise<PlatformProcess> {
     const { processes, info } = this.#order
     return this.#pass(planRun(request, info().spec, this.#asked()), signal, (plan, launch) => processes.start(plan, launch))
+  }
+
+  /** The same in a liner. */
+  startLined(request: unknown, signal: AbortSignal | undefined): Promise<PlatformProcess> {
+    const { processes, info } = this.#order
+    return this.#pass(planLined(request, info().spec, this.#asked()), signal, (plan, launch) => processes.start(plan, launch))
   }
 
   /** A kept program with a third stream, whose streams and input are the caller's alone. */

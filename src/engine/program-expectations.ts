@@ -3,7 +3,7 @@ import type { Expectation, Json, Posture } from '../contract/posture.js'
 import { resources } from './start-request.js'
 
 export interface ProgramDemand {
-  readonly request: Pick<StartRequest, 'uid' | 'gid' | 'capabilities' | 'rlimits' | 'layers' | 'aside'>
+  readonly request: Pick<StartRequest, 'uid' | 'gid' | 'capabilities' | 'rlimits' | 'layers' | 'aside' | 'liner' | 'zygote'>
   /** Those that a program cannot be rid of; none when not given. */
   readonly groups?: readonly number[] | undefined
   /** SHA-256 of the filter that was sent, hexadecimal; undefined where the driver's guests run unfiltered. */
@@ -28,9 +28,21 @@ export function programExpectations(demand: ProgramDemand): Expectation[] {
     { control: 'capabilities', value: capabilitySets(capabilities) },
     { control: 'no-new-privs', value: true },
     ...seccompExpectations(demand),
-    { control: 'placement', value: { namespaces: 'cell', cgroup: demand.warden.hasCgroup ? 'run' : 'none' } },
+    { control: 'placement', value: { namespaces: placeOf(demand.request), cgroup: demand.warden.hasCgroup ? 'run' : 'none' } },
     { control: 'rlimits', value: rlimitRows(demand.request.rlimits) },
   ]
+}
+
+function placeOf({ liner, zygote }: ProgramDemand['request']): string {
+  if (zygote) return 'cradle'
+  return liner ? 'liner' : 'cell'
+}
+
+/** It has no filter of its own, and holds its socket and its library. */
+export function zygoteExpectations(demand: ProgramDemand): Expectation[] {
+  const { filters } = demand.warden
+  const ofPrograms = programExpectations(demand).filter(({ control }) => control !== 'seccomp')
+  return [...ofPrograms, { control: 'seccomp', value: { mode: 2, ...(filters !== null && { filters }) } }, { control: 'descriptors', value: [0, 1, 2, 3, 4] }]
 }
 
 /** What is read only of the first program of its kind, since every other is started in the same way. */

@@ -19,6 +19,7 @@ import { programKind, type ReadyPrograms, type ReadyRun } from './ready-programs
 import { countedIn, startRequest } from './start-request.js'
 import { UnstartedProgram } from './unstarted-program.js'
 import { hitsOf } from './usage.js'
+import type { Zygote } from './zygote.js'
 
 /** What programs are started with, and in. */
 export interface ProgramSurroundings extends Pick<RunSurroundings, 'failure' | 'watchAnswer' | 'leftovers' | 'clock' | 'checkMoving'> {
@@ -30,6 +31,8 @@ export interface ProgramSurroundings extends Pick<RunSurroundings, 'failure' | '
   readonly inspector: Inspector | undefined
   /** Those that were made ready; undefined where none is ever. */
   readonly ready: ReadyPrograms | undefined
+  /** What programs in liners are forked from; undefined where nothing is. */
+  readonly zygote?: Pick<Zygote, 'lend'> | undefined
   /** Of the machine. */
   readonly processors: number
   /** How long a start may take. */
@@ -55,7 +58,8 @@ export async function startProgram(order: ProgramOrder, surroundings: ProgramSur
   const { plan, user } = order
   const { open, root, probe } = surroundings
   refuseUnheld(plan, probe)
-  const request = startRequest({ plan, user, cell: open.cell, root, probe })
+  const asked = startRequest({ plan, user, cell: open.cell, root, probe, limits: surroundings.limits() })
+  const request = surroundings.zygote?.lend(asked) ?? asked
   order.signal?.throwIfAborted()
   await surroundings.checkOpen()
   const posture = surroundings.inspector?.depthFor(user.name, request) ?? 'none'
@@ -75,7 +79,7 @@ function refuseUnheld({ limits }: RunPlan, probe: Probe): void {
   if (lacking.length > 0) throw new SandboxError('unsupported', lacking.join('; '), { hint: 'glovebox doctor' })
 }
 
-function limitsOf({ limits }: RunPlan): RunLimits {
+export function limitsOf({ limits }: RunPlan): RunLimits {
   const own = (name: 'memory' | 'processes', value: number): number | undefined => (limits.stated.includes(name) ? value : undefined)
   return { memoryBytes: own('memory', limits.memoryBytes), processes: own('processes', limits.processes) }
 }
@@ -164,8 +168,18 @@ interface Attempted {
   readonly run: CellRun
 }
 
-/** By one that was made ready, or else anew. */
+/** A zygote may end at any time: then what it was to fork is started as any other program is. */
 async function attempt(order: Attempt, surroundings: ProgramSurroundings): Promise<Attempted> {
+  const attempted = await attemptAsAsked(order, surroundings)
+  const { liner } = order.request
+  const { result, run } = attempted
+  if (result.started || result.exit || result.stage !== 'set-up' || !liner?.forked || order.giveUp.aborted) return attempted
+  run.close().catch(() => undefined)
+  return attemptAsAsked({ ...order, request: { ...order.request, liner: { ...liner, forked: false } } }, surroundings)
+}
+
+/** By one that was made ready, or else anew. */
+async function attemptAsAsked(order: Attempt, surroundings: ProgramSurroundings): Promise<Attempted> {
   const limits = limitsOf(order.plan)
   const kind = programKind(order.request, order.user, limits)
   const ready = kind && (await surroundings.ready?.take(kind, order.giveUp))

@@ -2,12 +2,14 @@
  * The next program of a kind, made ready before anyone knows what it is to become: in its group, with its ids, limits and filter, at its gate, and looked at. Nothing but
  * our own code ever ran in it, so that what was found holds until it is released. Like a worker it counts as one of the sandbox's processes while it waits.
  *
- * One is made only once two programs of a kind were started in a row: whoever runs a single command pays nothing.
+ * One is made only once two programs of a kind were started in a row: whoever runs a single command pays nothing. A cell that waited for its sandbox brings
+ * its first along.
  */
 import type { ReadyProgram, ReadyRequest, StartRequest } from '../channel/index.js'
 import type { CellRun, GuestUser, RunLimits } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
-import type { Look } from '../receipt/index.js'
+import type { Limits } from '../contract/limits.js'
+import type { ReadyLook } from './inspector.js'
 import type { ProgramSurroundings } from './program-starter.js'
 import { countedIn } from './start-request.js'
 
@@ -20,16 +22,16 @@ export interface ProgramKind {
 export interface ReadyRun {
   readonly run: CellRun
   readonly program: ReadyProgram
-  readonly look: Look
+  readonly look: ReadyLook
 }
 
 const alikeEnough = 2
-/** Where fewer processes are allowed, one that waits would be missed. */
 const leastProcesses = 32
 /** How long one that is being made is waited for: another guest of its id may have stopped it. Whoever wants to run something is not to be told of that. */
 const patienceMs = 500
 
-interface Held {
+/** One that is there, or on its way. */
+export interface Held {
   readonly key: string
   /** When it aborts, what is being made is not made. */
   readonly unwanted: AbortController
@@ -44,8 +46,9 @@ export class ReadyPrograms {
   #soon: NodeJS.Immediate | undefined
   #isOver = false
 
-  constructor(surroundings: () => ProgramSurroundings) {
+  constructor(surroundings: () => ProgramSurroundings, first?: Held) {
     this.#surroundings = surroundings
+    this.#held = first
   }
 
   /** One of this kind, which is the taker's from then on; also one that is being made, unless that takes long or the taker gives up first. */
@@ -94,15 +97,29 @@ export class ReadyPrograms {
   #make(): void {
     const surroundings = this.#surroundings()
     if (this.#isOver || this.#held !== undefined || this.#latest === undefined || this.#alike < alikeEnough) return
-    if (surroundings.limits().processes < leastProcesses) return
-    const { key, kind } = this.#latest
-    const unwanted = new AbortController()
-    this.#held = { key, unwanted, made: makeReady(kind, surroundings, unwanted.signal) }
+    if (!mayWait(surroundings.limits())) return
+    // The first of a user's programs is read in full, at its own gate.
+    if (surroundings.inspector?.depthFor(this.#latest.kind.user.name, this.#latest.kind.request) !== 'short') return
+    this.#held = beginReady(this.#latest.kind, surroundings)
   }
 }
 
-function keyOf({ user, limits, request: { stdin, rlimits } }: ProgramKind): string {
-  return [user.name, stdin, limits.memoryBytes, limits.processes, ...rlimits.map(({ resource, soft, hard }) => `${resource}=${soft}/${hard}`)].join(' ')
+/** Where fewer processes are allowed, one that waits would be missed. */
+export function mayWait({ processes }: Pick<Limits, 'processes'>): boolean {
+  return processes >= leastProcesses
+}
+
+/** Where a program is made ready. */
+export type ReadyPlace = Pick<ProgramSurroundings, 'open' | 'inspector' | 'condemn' | 'checkOpen'>
+
+export function beginReady(kind: ProgramKind, place: ReadyPlace): Held {
+  const unwanted = new AbortController()
+  return { key: keyOf(kind), unwanted, made: makeReady(kind, place, unwanted.signal) }
+}
+
+function keyOf({ user, limits, request: { stdin, rlimits, liner } }: ProgramKind): string {
+  const lined = liner ? `${liner.diskBytes} ${liner.inodes} ${liner.forked === true}` : ''
+  return [user.name, stdin, lined, limits.memoryBytes, limits.processes, ...rlimits.map(({ resource, soft, hard }) => `${resource}=${soft}/${hard}`)].join(' ')
 }
 
 async function discard({ made, unwanted }: Held): Promise<void> {
@@ -127,16 +144,15 @@ async function inTime<T>(pending: Promise<T>, giveUp: AbortSignal): Promise<T | 
 }
 
 /** Undefined when it did not come about, which is no loss. What is not as demanded ends the sandbox. */
-async function makeReady({ user, limits, request }: ProgramKind, surroundings: ProgramSurroundings, giveUp: AbortSignal): Promise<ReadyRun | undefined> {
-  const { open, inspector, condemn } = surroundings
-  // The first of a user's programs is read in full, at its own gate.
-  if (inspector?.depthFor(user.name) !== 'short') return undefined
+async function makeReady({ user, limits, request }: ProgramKind, place: ReadyPlace, giveUp: AbortSignal): Promise<ReadyRun | undefined> {
+  const { open, inspector, condemn } = place
+  if (!inspector) return undefined
   let run: CellRun | undefined
   try {
-    await surroundings.checkOpen()
+    await place.checkOpen()
     const begun = (run = open.cell.beginRun(limits))
     const counted = countedIn(request, run)
-    let look: Look | undefined
+    let look: ReadyLook | undefined
     const atGate = async (pid: number): Promise<void> => {
       look = await inspector.inspectReady({ pid, user, request: counted })
       begun.spareTime()
@@ -152,6 +168,6 @@ async function makeReady({ user, limits, request }: ProgramKind, surroundings: P
 
 /** Undefined for one that is never made ahead. */
 export function programKind(request: StartRequest, user: GuestUser, limits: RunLimits): ProgramKind | undefined {
-  const { uid, gid, capabilities, rlimits, stdin, terminal, aside } = request
-  return terminal || aside ? undefined : { user, limits, request: { uid, gid, capabilities, rlimits, stdin } }
+  const { uid, gid, capabilities, rlimits, stdin, terminal, aside, liner } = request
+  return terminal || aside ? undefined : { user, limits, request: { uid, gid, capabilities, rlimits, stdin, ...(liner && { liner }) } }
 }

@@ -1,5 +1,7 @@
 import type { StartRequest } from '../channel/index.js'
 import type { Cell, CellRun, GuestUser, Probe, TemplateRoot } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import type { Limits } from '../contract/limits.js'
 import { checkCommand, checkEnv } from '../policy/bounds.js'
 import type { RunPlan } from '../policy/run.js'
 
@@ -12,6 +14,8 @@ export interface StartContext {
   readonly cell: Cell
   readonly root: TemplateRoot
   readonly probe: Probe
+  /** Of the sandbox; only for a run in a liner. */
+  readonly limits?: Limits
 }
 
 /** All a program is started with but where it is counted. Nothing of this process's own environment or limits gets in. */
@@ -24,7 +28,26 @@ export function startRequest(context: StartContext): StartRequest {
   const { uid, gid, capabilities } = user
   const cwd = plan.cwd ?? cell.workdir
   const { stdin, terminal, aside } = plan
-  return { argv, env, cwd, uid, gid, capabilities, rlimits: rlimitsOf(context), stdin, ...(terminal && { terminal }), ...(aside && { aside }) }
+  const liner = linerOf(context)
+  return {
+    argv,
+    env,
+    cwd,
+    uid,
+    gid,
+    capabilities,
+    rlimits: rlimitsOf(context),
+    stdin,
+    ...(terminal && { terminal }),
+    ...(aside && { aside }),
+    ...(liner && { liner }),
+  }
+}
+
+function linerOf({ plan, cell, limits }: StartContext): StartRequest['liner'] {
+  if (!plan.liner) return undefined
+  if (cell.liners === undefined || !limits) throw new SandboxError('unsupported', 'this cell gives no liners to its runs', { hint: 'glovebox doctor' })
+  return { diskBytes: limits.diskBytes, inodes: limits.inodes }
 }
 
 /** The same, with where it is counted. */
@@ -34,14 +57,17 @@ export function countedIn<Request extends object>(request: Request, { group }: P
 
 /** Who it is run as is not for a template to say. A run without a terminal says so, for programs believe TERM. */
 function environmentOf({ plan, user, root }: StartContext): Record<string, string> {
+  return { ...baseEnvironment(root, user), ...(plan.terminal && root.env.TERM === undefined && { TERM: 'xterm-256color' }), ...plan.env }
+}
+
+export function baseEnvironment(root: TemplateRoot, user: Pick<GuestUser, 'home' | 'name'>): Record<string, string> {
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     LANG: 'C.UTF-8',
-    TERM: plan.terminal ? 'xterm-256color' : 'dumb',
+    TERM: 'dumb',
     ...root.env,
     HOME: user.home,
     USER: user.name,
-    ...plan.env,
   }
 }
 

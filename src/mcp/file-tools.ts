@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { CallToolResult } from '@modelcontextprotocol/server'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import type { Entry, FileCalls } from '../contract/files.js'
 import { textOf } from '../contract/path-text.js'

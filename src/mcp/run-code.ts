@@ -1,5 +1,5 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import type { CodeEnding, PlatformExecution } from '../contract/code.js'
 import type { Outcome } from '../contract/run.js'
 import { linkTo, text, toolResult, uriOf } from './answers.js'

@@ -1,5 +1,5 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import type { PlatformProcess } from '../contract/platform.js'
 import type { Ending, Outcome } from '../contract/run.js'
 import { text, toolResult } from './answers.js'

@@ -1,5 +1,5 @@
 /** What the tools take and give, in the words of those who call them. Unknown arguments are refused by name. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { languages } from '../contract/code.js'
 
 const seconds = z.number().min(0.1).max(86_400).optional().describe('Wall time in seconds; never more than the sandbox allows')

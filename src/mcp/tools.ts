@@ -1,6 +1,6 @@
 /** The tools, each with what it takes and gives. */
 import type { CallToolResult, McpServer, ToolAnnotations } from '@modelcontextprotocol/server'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { failure } from './answers.js'
 import type { Connection, Context } from './connection.js'
 import { listFiles, readFile, writeFile } from './file-tools.js'

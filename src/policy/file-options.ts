@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { callOptionsRefusal } from '../contract/call-options.js'
 import type { UserName } from '../contract/spec.js'
 import { parseObject } from './refusal.js'

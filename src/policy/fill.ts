@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { defaultLimits, type LimitName, limitsSchema } from '../contract/limits.js'
 import type { Ceiling, Origins, Policy, PolicyDefaults } from '../contract/policy.js'
 import { type SpecInput, specSchema } from '../contract/spec.js'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import { parseJson } from '../contract/json-text.js'
 import { type Policy, type PolicyDefaults, type PolicyInput, policySchema, presetNames } from '../contract/policy.js'

@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import { kindOf, plainObjectRefusal } from '../contract/plain-object.js'
 import { printable } from '../contract/printable.js'

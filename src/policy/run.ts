@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import type { LimitName, runLimitsSchema } from '../contract/limits.js'
 import { type onOutputLimit, runRequestSchema, type TerminalSize } from '../contract/run.js'
@@ -21,6 +21,8 @@ export interface RunPlan {
   readonly terminal: TerminalSize | undefined
   /** What it is fed is its descriptor 3 instead of its stdin, and its descriptor 4 is a third stream. Nobody can ask for that but the engine itself. */
   readonly aside: boolean
+  /** In a liner of its own. Nobody can ask for that but the engine itself. */
+  readonly liner?: true
   /** Wall time; undefined for a background process or a terminal, which ends with its sandbox. */
   readonly timeMs: number | undefined
   readonly limits: PlannedLimits
@@ -71,6 +73,16 @@ export function planRun(request: unknown, spec: Spec, asked: readonly LimitName[
     limits: planLimits(parsed.limits, spec, asked),
     output: planOutput(parsed, spec),
   }
+}
+
+/** The same for one that leaves nothing behind for the next: in a liner. Throws SandboxError('unsupported') naming what no liner can have. */
+export function planLined(request: unknown, spec: Spec, asked?: readonly LimitName[]): RunPlan {
+  const plan = planRun(request, spec, asked)
+  const refused = Object.entries({ terminal: plan.terminal, background: plan.kept, user: plan.user === 'root' || undefined }).find(
+    ([, value]) => value !== undefined,
+  )
+  if (refused) throw new SandboxError('unsupported', `${refused[0]}: a run in a liner cannot have it`, { hint: "fresh: 'cell'" })
+  return { ...plan, liner: true }
 }
 
 /** The same for a program with an aside: it is kept and fed, and none of its output is. */

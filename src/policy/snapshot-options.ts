@@ -1,5 +1,5 @@
 /** What may be asked of snapshots. Throws SandboxError('invalid') naming the field. */
-import { z } from 'zod'
+import * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import { plainObjectRefusal } from '../contract/plain-object.js'
 import { type ForkOptions, type SnapshotInfo, snapshotNameSchema, snapshotReferenceSchema } from '../contract/snapshots.js'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import type { LimitName, Limits } from '../contract/limits.js'
 import { defaultLimits, limitsSchema } from '../contract/limits.js'

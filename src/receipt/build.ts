@@ -26,6 +26,7 @@ export function buildReceipt(facts: ReceiptFacts): UnsignedReceipt {
     template: spec.template,
     ...(info.templateId !== undefined && { templateId: info.templateId }),
     ...(spec.from !== undefined && { from: spec.from }),
+    ...facts.made,
     specHash: hashOf(spec),
     policies: facts.policies.map(({ name, defaults, ceiling, onExceed }) => ({ name, hash: hashOf({ defaults, ceiling, onExceed }), onExceed })),
     clamped: info.clamped.map(({ field, asked, given, policy }) => ({ field, asked, given, by: policy })),

@@ -19,6 +19,8 @@ export interface ProgramLook extends Look {
 export interface ReceiptFacts {
   /** With the limits that hold now. */
   readonly info: Pick<SandboxInfo, 'id' | 'state' | 'createdAt' | 'spec' | 'templateId' | 'unenforced' | 'clamped'>
+  /** How new its cell was when it became somebody's, and whether it had been made before. */
+  readonly made: Required<Pick<Receipt, 'fresh' | 'pooled'>>
   /** Who stated what. */
   readonly origins: Origins
   /** The operator's first. */

@@ -1,7 +1,7 @@
 /** The options of programs by the names that users know them by. */
 import { callOptionsRefusal, unknownOptionRefusal } from '../contract/call-options.js'
 import { reworded, SandboxError } from '../contract/errors.js'
-import { onOutputLimit as waysAtLimit } from '../contract/run.js'
+import { type Command, onOutputLimit as waysAtLimit, type RunRequest } from '../contract/run.js'
 import type { RunOptions } from './sandbox.js'
 
 const programFields = ['signal', 'cwd', 'env', 'user', 'timeout', 'limits'] as const
@@ -21,10 +21,17 @@ export async function withOwnNames<Result>(act: () => Promise<Result>, names: Re
 }
 
 /** The rest is judged by the platform, which knows the sandbox's limits; this one it knows under another name. */
-export function runOptionsRefusal(options: RunOptions): SandboxError | undefined {
-  const refusal = callOptionsRefusal(options) ?? unknownOptionRefusal(options, runFields)
+export function runOptionsRefusal(options: RunOptions, more: readonly string[] = []): SandboxError | undefined {
+  const refusal = callOptionsRefusal(options) ?? unknownOptionRefusal(options, [...runFields, ...more])
   if (refusal) return refusal
   const { onOutputLimit } = options
   if (onOutputLimit === undefined || waysAtLimit.includes(onOutputLimit)) return undefined
   return new SandboxError('invalid', `onOutputLimit: expected one of ${waysAtLimit.map((way) => `'${way}'`).join(', ')}`)
+}
+
+/** As the platform takes it. */
+export function runRequest(command: Command, options: RunOptions, { captured }: { readonly captured: boolean }): RunRequest {
+  const { signal: _signal, stdin, output, onOutputLimit, ...rest } = options
+  const kept = { ...(output !== undefined && { limit: output }), ...(onOutputLimit !== undefined && { onLimit: onOutputLimit }) }
+  return { ...rest, command, stdin: stdin !== undefined, ...(captured && { output: kept }) }
 }

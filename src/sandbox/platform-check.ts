@@ -1,10 +1,11 @@
 import { checkCallOptions } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
-import { kindOf } from '../contract/plain-object.js'
+import { kindOf, plainObjectRefusal } from '../contract/plain-object.js'
 import type { CallOptions, Platform } from '../contract/platform.js'
+import type { SpecInput } from '../contract/spec.js'
 import type { PlatformOptions } from './sandbox.js'
 
-const platformFacets = ['changes', 'code', 'files', 'life', 'ports', 'processes', 'snapshots'] as const
+const platformFacets = ['changes', 'code', 'files', 'life', 'pools', 'ports', 'processes', 'snapshots'] as const
 const platformMethods = ['create', 'info', 'list', 'start', 'limit', 'usage', 'receipt', 'close', 'closeAll'] as const
 
 /** Undefined when none was given; what is no platform is refused. */
@@ -24,4 +25,9 @@ function isPlatform(value: Partial<Platform> | null): boolean {
 
 export function callOptions(signal: AbortSignal | undefined): CallOptions {
   return signal === undefined ? {} : { signal }
+}
+
+/** What a sandbox is to be like, by the name that one-shots give it; of what is in it the platform is the judge. */
+export function sandboxRefusal(sandbox: SpecInput = {}): SandboxError | undefined {
+  return plainObjectRefusal(sandbox, 'sandbox')
 }

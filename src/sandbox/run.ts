@@ -1,5 +1,6 @@
 import { SandboxError } from '../contract/errors.js'
 import type { PlatformProcess } from '../contract/platform.js'
+import type { Receipt } from '../contract/receipt.js'
 import type { Ending, Outcome, OutputEvent, Usage } from '../contract/run.js'
 import { GatheredBytes } from './gathered-bytes.js'
 import { chunksOf, Feeding, type InputSource } from './input.js'
@@ -16,20 +17,27 @@ export interface RunResult extends Ending {
   readonly truncated: boolean
   readonly usage: Usage
   readonly driver: string
+  /** Of a run in a sandbox of its own for which one was asked. */
+  readonly receipt?: Receipt
 }
 
 export interface ExitEvent extends Ending {
   readonly type: 'exit'
   readonly exitCode: number | undefined
+  /** Of a run in a sandbox of its own for which one was asked. */
+  readonly receipt?: Receipt
 }
 
 export type RunEvent = OutputEvent | ExitEvent
 
 export interface RunOrder {
-  readonly driver: string
+  /** Known once it is started. */
+  readonly driver: () => string
   readonly stdin: InputSource | undefined
   /** Starts the program; `captured` says whether its output is kept, and so limited. */
   start(mode: { readonly captured: boolean }): Promise<PlatformProcess>
+  /** Called once when it is over, before anyone is told; not `isWhole` when it was left, or its sandbox failed. */
+  readonly conclude?: (about: { readonly isWhole: boolean }) => Promise<Pick<RunResult, 'receipt'>>
 }
 
 /**
@@ -49,6 +57,7 @@ export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
   #use: 'awaited' | 'iterated' | undefined
   #hasStarted = false
   #isCaptured = false
+  #concluding: Promise<Pick<RunResult, 'receipt'>> | undefined
   #feeding: Feeding | undefined
 
   constructor(order: RunOrder) {
@@ -72,7 +81,7 @@ export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
         return result
       },
       return: async () => {
-        if (!isOver) await this.#program.then((program) => program.kill('its reader left')).catch(() => undefined)
+        if (!isOver) await this.#program.then((program) => this.#leave(program)).catch(() => undefined)
         isOver = true
         return events.return(undefined)
       },
@@ -102,30 +111,60 @@ export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
     return program
   }
 
+  async #leave(program: PlatformProcess): Promise<void> {
+    await program.kill('its reader left')
+    await this.#conclude({ isWhole: false })
+  }
+
+  /** A run that is called off, or that its sandbox ends with, is over where its output breaks off. */
+  async *#outputOf(program: PlatformProcess): AsyncGenerator<OutputEvent, undefined, undefined> {
+    try {
+      yield* program.output
+    } catch (error) {
+      await this.#conclude({ isWhole: false }).catch(() => undefined)
+      throw error
+    }
+  }
+
+  /** Its ending once all that it printed was read. */
+  async #endingOf(program: PlatformProcess): Promise<Ending & Pick<RunResult, 'receipt'>> {
+    try {
+      const ending = await program.ended
+      this.#feeding?.throwIfFailed()
+      return { ...ending, ...(await this.#conclude({ isWhole: true })) }
+    } finally {
+      await this.#conclude({ isWhole: false })
+    }
+  }
+
+  /** Once, whoever is the first to know. */
+  #conclude(about: { readonly isWhole: boolean }): Promise<Pick<RunResult, 'receipt'>> {
+    this.#concluding ??= this.#order.conclude?.(about) ?? Promise.resolve({})
+    return this.#concluding
+  }
+
   async #capture(program: PlatformProcess): Promise<RunResult> {
     const gathered = { stdout: new GatheredBytes(), stderr: new GatheredBytes() }
-    for await (const { type, bytes } of program.output) gathered[type].append(bytes)
-    const ending = await program.ended
-    this.#feeding?.throwIfFailed()
+    for await (const { type, bytes } of this.#outputOf(program)) gathered[type].append(bytes)
+    const ending = await this.#endingOf(program)
     const stdoutBytes = gathered.stdout.toBytes()
     const stderrBytes = gathered.stderr.toBytes()
     const texts = { stdout: toText(stdoutBytes), stderr: toText(stderrBytes) }
-    return { ...ending, exitCode: exitCodeOf(ending.outcome), ...texts, stdoutBytes, stderrBytes, driver: this.#order.driver }
+    return { ...ending, exitCode: exitCodeOf(ending.outcome), ...texts, stdoutBytes, stderrBytes, driver: this.#order.driver() }
   }
 
   async *#stream(): AsyncGenerator<RunEvent, undefined, undefined> {
     const program = await this.#program
-    for await (const event of program.output) yield event
-    const ending = await program.ended
-    this.#feeding?.throwIfFailed()
+    for await (const event of this.#outputOf(program)) yield event
+    const ending = await this.#endingOf(program)
     yield { type: 'exit', ...ending, exitCode: exitCodeOf(ending.outcome) }
   }
 
   async *#replay(): AsyncGenerator<RunEvent, undefined, undefined> {
-    const { outcome, exitCode, usage, truncated, stdoutBytes, stderrBytes } = await this.#result
+    const { outcome, exitCode, usage, truncated, stdoutBytes, stderrBytes, receipt } = await this.#result
     if (stdoutBytes.length > 0) yield { type: 'stdout', bytes: stdoutBytes }
     if (stderrBytes.length > 0) yield { type: 'stderr', bytes: stderrBytes }
-    yield { type: 'exit', outcome, exitCode, usage, truncated }
+    yield { type: 'exit', outcome, exitCode, usage, truncated, ...(receipt && { receipt }) }
   }
 }
 

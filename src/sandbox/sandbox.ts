@@ -14,15 +14,16 @@ import type { LocalFiles } from '../contract/transfer.js'
 import type { CodeRun } from './code.js'
 import { Contexts } from './code-contexts.js'
 import type { CodeOptions } from './code-options.js'
-import { type CodePlace, type OneShotOptions, runInSandbox, runOnce } from './code-starts.js'
+import { type CodePlace, codeOnce, type OneShotOptions, runInSandbox } from './code-starts.js'
 import { EventListeners, type SandboxEventOf, type SandboxEventType } from './events.js'
 import { SandboxFiles } from './files.js'
 import { chunksOf, type InputSource } from './input.js'
-import { runOptionsRefusal, spawnFields, terminalFields, withOwnNames } from './own-options.js'
+import { runOptionsRefusal, runRequest, spawnFields, terminalFields, withOwnNames } from './own-options.js'
 import { callOptions, checkPlatform, platformOf } from './platform-check.js'
+import { runOnce, type RunOnceOptions } from './pool-runs.js'
 import { Previews } from './ports.js'
 import { Process } from './process.js'
-import { Run } from './run.js'
+import { Run, type RunOrder } from './run.js'
 import { ShellCommand, shellCommand, type ShellWord } from './shell-template.js'
 import { SandboxSnapshots, type SnapshotShelf } from './snapshots.js'
 import { Terminal } from './terminal.js'
@@ -108,9 +109,14 @@ export class Sandbox implements AsyncDisposable {
     return (platformOf(options) ?? this.defaultPlatform()).closeAll(filter)
   }
 
-  /** Runs code in a sandbox of its own, which is closed when it is over. */
+  /** Runs a command in a sandbox of its own, of which nothing is left for anyone else; such are kept ready once they are asked for again and again. */
+  static run(command: Command, options: RunOnceOptions = {}): Run {
+    return runOnce(command, options, () => this.defaultPlatform())
+  }
+
+  /** The same with code. */
   static code(source: string, options: OneShotOptions = {}): CodeRun {
-    return runOnce(source, options, { create: (spec) => this.create(spec), place: (sandbox) => sandbox.#codePlace })
+    return codeOnce(source, options, () => this.defaultPlatform())
   }
 
   /** Every snapshot there is, and a way to be rid of it. */
@@ -134,18 +140,11 @@ export class Sandbox implements AsyncDisposable {
    */
   run(command: Command, options: RunOptions = {}): Run {
     const refusal = runOptionsRefusal(options)
-    if (refusal) return new Run({ driver: this.driver, stdin: undefined, start: () => Promise.reject(refusal) })
-    const { signal, stdin, output, onOutputLimit, ...rest } = options
-    const kept = { ...(output !== undefined && { limit: output }), ...(onOutputLimit !== undefined && { onLimit: onOutputLimit }) }
-    return new Run({
-      driver: this.driver,
-      stdin,
-      start: ({ captured }) =>
-        withOwnNames(
-          () => this.#platform.start(this.id, { ...rest, command, stdin: stdin !== undefined, ...(captured && { output: kept }) }, callOptions(signal)),
-          { 'output.limit': 'output' },
-        ),
-    })
+    const driver = (): string => this.driver
+    if (refusal) return new Run({ driver, stdin: undefined, start: () => Promise.reject(refusal) })
+    const { signal, stdin } = options
+    const start: RunOrder['start'] = (mode) => this.#platform.start(this.id, runRequest(command, options, mode), callOptions(signal))
+    return new Run({ driver, stdin, start: (mode) => withOwnNames(() => start(mode), { 'output.limit': 'output' }) })
   }
 
   /**

@@ -212,7 +212,8 @@ class KernelCellCgroup implements CellCgroup {
   async remove(): Promise<void> {
     this.#parts.runs.stop()
     try {
-      await removeCellGroups(this.#parts.levels.map(({ cell }) => cell))
+      const left = this.#parts.levels.filter((level) => !isRemovedAtOnce(level))
+      await removeCellGroups(left.map(({ cell }) => cell))
     } finally {
       await this.#freezer?.release()
     }
@@ -233,10 +234,15 @@ class KernelCellCgroup implements CellCgroup {
   }
 }
 
+/** Most cells are empty when they end, and then nothing has to be listed, killed or thawed. The kernel removes no group with anything in it. */
+function isRemovedAtOnce({ cell, warden, guest }: Levels): boolean {
+  return [warden, guest, cell].every((group) => group === undefined || group.tryRemove() === undefined)
+}
+
 function buildGroups({ hierarchy, cell, warden, guest }: Levels): void {
   cell.make()
   // Before Linux 5.11 a group of version 1 counted what is beneath it only when told to, and while it was empty.
-  if (hierarchy.version === 1 && cell.number('memory.use_hierarchy') === 0) cell.write('memory.use_hierarchy', '1')
+  if (hierarchy.version === 1 && hierarchy.controllers.includes('memory') && cell.number('memory.use_hierarchy') === 0) cell.write('memory.use_hierarchy', '1')
   warden?.make()
   if (guest !== cell) guest.make()
 }

@@ -110,6 +110,12 @@ export class RunGroup {
     for (const { group } of this.#groups) group.letGo()
   }
 
+  /** Without a look at what it counts: whoever wants to know has asked. */
+  discard(): void {
+    this.#isGone = this.#groups.every(({ group }) => group.tryRemove() === undefined)
+    this.letGo()
+  }
+
   /** What it counted last, or undefined when processes are in it. */
   remove(): CgroupHits | undefined {
     // Whoever wants to know more has asked before.

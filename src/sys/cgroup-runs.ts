@@ -40,7 +40,7 @@ export interface CgroupRuns {
   hits(): CgroupHits
   /** The processes that the cell's guests may have from now on, all together. */
   followProcesses(processes: number): void
-  /** No group is made any more. */
+  /** No group is made any more, and those of runs that are over go if they can. */
   stop(): void
 }
 
@@ -134,10 +134,12 @@ class RunGroups implements CgroupRuns {
     this.#isStopped = true
     clearImmediate(this.#preparing)
     clearImmediate(this.#tidying)
-    this.#next?.remove()
-    this.#next?.letGo()
+    this.#next?.discard()
     this.#next = undefined
-    for (const group of this.#open) group.letGo()
+    for (const group of this.#open) {
+      if (group.isOver) group.discard()
+      else group.letGo()
+    }
   }
 
   #make(): RunGroup {

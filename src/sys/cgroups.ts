@@ -260,16 +260,29 @@ function wordsOf(group: Group, error: unknown): string {
 
 /** Leftovers are sought everywhere: the engine that made them may have had another place of its own. */
 async function sweepMounts(mounts: readonly CgroupMount[], tree: CgroupTree): Promise<number> {
-  const groups = mounts.flatMap(({ mountPoint }) => leftoversBelow(new Group(mountPoint, tree), tree))
+  const known = new Map<string, boolean>()
+  // Whoever has a thousand cells is looked at once.
+  const isDead = (name: string): boolean => {
+    const owner = known.has(name) ? undefined : parseOwner(name)
+    const dead = known.get(name) ?? (owner !== undefined && !isAlive(owner))
+    known.set(name, dead)
+    return dead
+  }
+  const groups = mounts.flatMap(({ mountPoint }) => leftoversBelow(new Group(mountPoint, tree), { tree, isDead }))
   await removeCellGroups(groups)
   return new Set(groups.map(({ folder }) => folder.slice(folder.lastIndexOf('/')))).size
 }
 
-function leftoversBelow(group: Group, tree: CgroupTree): Group[] {
-  return tree.list(group.folder).flatMap((name) => {
+interface Sweep {
+  readonly tree: CgroupTree
+  /** Of the name of an owner. */
+  isDead(name: string): boolean
+}
+
+function leftoversBelow(group: Group, sweep: Sweep): Group[] {
+  return sweep.tree.list(group.folder).flatMap((name) => {
     const below = group.below(name)
-    if (!name.startsWith(namePrefix)) return leftoversBelow(below, tree)
-    const owner = parseOwner(name.slice(namePrefix.length, name.lastIndexOf('.')))
-    return owner !== undefined && !isAlive(owner) ? [below] : []
+    if (!name.startsWith(namePrefix)) return leftoversBelow(below, sweep)
+    return sweep.isDead(name.slice(namePrefix.length, name.lastIndexOf('.'))) ? [below] : []
   })
 }

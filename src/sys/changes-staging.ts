@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { HostFolder } from './host-folder-handle.js'
 import { isAlive, parseOwner } from './owner.js'
 import { removeTreeAt } from './tree-removal.js'

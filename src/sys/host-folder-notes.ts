@@ -4,7 +4,7 @@
  */
 import { appendFileSync, type BigIntStats, fstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import { sweepDrafts } from './draft.js'
 import { HostFolder } from './host-folder-handle.js'
 import { removeTreeAt } from './tree-removal.js'

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { z } from 'zod'
+import * as z from 'zod'
 import { languageSchema } from '../contract/code.js'
 import { SandboxError } from '../contract/errors.js'
+import { nativeProgram } from './native.js'
 
 const kernelSchema = z.strictObject({
   interpreters: z.array(z.string()).min(1),
@@ -24,6 +25,8 @@ export interface RuntimeFiles {
   readonly index: RuntimeIndex
   /** Read when it is first wanted. */
   read(file: string): Promise<Uint8Array>
+  /** What a zygote of Python is started with. */
+  zygote(): Promise<{ readonly bootstrap: string; readonly library: Uint8Array }>
 }
 
 /** In a checkout the source runs beside what was built from it, as with the native programs. */
@@ -33,7 +36,12 @@ export function runtimeFiles(): RuntimeFiles {
   const found = folders.map((folder) => new URL(folder, import.meta.url)).find((folder) => textIn(folder) !== undefined)
   if (found === undefined)
     throw new SandboxError('internal', 'the kernels of the code interpreter are not where they should be', { hint: 'node scripts/build.mjs' })
-  return { index: indexSchema.parse(JSON.parse(textIn(found) ?? '')), read: (file) => readFile(fileURLToPath(new URL(file, found))) }
+  const read = (file: string): Promise<Buffer> => readFile(fileURLToPath(new URL(file, found)))
+  const zygote = async (): Promise<{ bootstrap: string; library: Buffer }> => ({
+    bootstrap: (await read('python/zygote.py')).toString(),
+    library: await readFile(nativeProgram('zygote.so')),
+  })
+  return { index: indexSchema.parse(JSON.parse(textIn(found) ?? '')), read, zygote }
 }
 
 function textIn(folder: URL): string | undefined {

@@ -1,5 +1,6 @@
 import { constants } from 'node:os'
-import { z } from 'zod'
+import * as z from 'zod'
+import { toDotPath } from 'zod/v4/core'
 import { SandboxError } from '../contract/errors.js'
 import { parseJson } from '../contract/json-text.js'
 
@@ -116,7 +117,7 @@ export function parseSeccompProfile(text: string, source: string): SeccompProfil
 }
 
 function describeIssue(issue: z.core.$ZodIssue): string {
-  const place = z.core.toDotPath(issue.path)
+  const place = toDotPath(issue.path)
   const unknown = issue.code === 'unrecognized_keys' ? `unknown field ${issue.keys.map((key) => `'${key}'`).join(', ')}` : issue.message
   return place === '' ? unknown : `${place}: ${unknown}`
 }

@@ -44,6 +44,8 @@ export function createUidRanges(options: UidRangesOptions = {}): UidRanges {
   const folder = options.folder ?? join(statePlace(), 'ranges')
   const owner = options.owner ?? currentOwner()
   const held = new Map<number, string>()
+  /** Below it every slot was taken when it was last tried: whoever has a thousand cells is not to try a thousand slots for the next. */
+  let lowest = 0
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   sweepRanges(folder, ownerName(owner))
   const foreign = foreignSlots(options.foreign ?? readForeignRanges())
@@ -54,13 +56,15 @@ export function createUidRanges(options: UidRangesOptions = {}): UidRanges {
     const name = held.get(slot)
     if (name === undefined) return
     held.delete(slot)
+    lowest = Math.min(lowest, slot)
     if (held.size === 0) process.off('exit', releaseAll)
     withdraw(join(folder, String(slot)), name)
   }
   return {
     claim(cellId) {
       const name = ownerName(owner)
-      const slot = writingTo(folder, () => takeSlot({ folder, name, cellId, foreign }))
+      const slot = writingTo(folder, () => takeSlot({ folder, name, cellId, foreign, lowest }))
+      lowest = slot + 1
       if (held.size === 0) process.on('exit', releaseAll)
       held.set(slot, name)
       return { base: firstId + slot * rangeSize, size: rangeSize, release: () => drop(slot) }
@@ -73,9 +77,11 @@ interface Take {
   readonly name: string
   readonly cellId: string
   readonly foreign: ReadonlySet<number>
+  readonly lowest: number
 }
 
-function takeSlot({ folder, name, cellId, foreign }: Take): number {
+/** From the lowest that may be free, and then from the first, which others may have given back. */
+function takeSlot({ folder, name, cellId, foreign, lowest }: Take): number {
   const prepared = join(folder, `new-${name}-${cellId}`)
   mkdirSync(prepared, { mode: 0o700 })
   try {
@@ -84,17 +90,13 @@ function takeSlot({ folder, name, cellId, foreign }: Take): number {
     rmSync(prepared, { recursive: true })
     throw error
   }
-  const taken = new Set(readdirSync(folder))
-  for (let slot = 0; slot < slots; slot++) {
-    if (foreign.has(slot) || (taken.has(String(slot)) && !isEmpty(join(folder, String(slot))))) continue
-    if (renameUnless(['ENOTEMPTY', 'EEXIST'], prepared, join(folder, String(slot)))) return slot
+  for (let tried = 0; tried < slots; tried++) {
+    const slot = (lowest + tried) % slots
+    // The kernel itself says whether it is taken: nothing is renamed onto a folder that is not empty.
+    if (!foreign.has(slot) && renameUnless(['ENOTEMPTY', 'EEXIST'], prepared, join(folder, String(slot)))) return slot
   }
   rmSync(prepared, { recursive: true })
   throw new SandboxError('busy', `all ${slots} uid ranges of this machine are in use`)
-}
-
-function isEmpty(folder: string): boolean {
-  return quietly(['ENOENT'], () => readdirSync(folder).length) === 0
 }
 
 function withdraw(slotFolder: string, name: string): void {

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { chmodSync, closeSync, lstatSync, openSync, readdirSync, readlinkSync, readSync, type Stats } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
-import { z } from 'zod'
+import * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import type { TemplateDifference } from '../contract/templates.js'
 

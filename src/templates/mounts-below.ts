@@ -1,10 +1,20 @@
-import { readFile, stat } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 
 /** The mount points strictly below a folder that this process can reach, parents first: whoever shows the folder without them shows them one by one. */
 export async function mountsBelow(folder: string): Promise<string[]> {
-  const paths = mountPointsBelow(await readFile('/proc/self/mountinfo', 'utf8').catch(() => ''), folder)
+  const paths = mountPointsBelow(ownMounts(), folder)
   const reachable = await Promise.all(paths.map(isReachable))
   return paths.filter((_, index) => reachable[index])
+}
+
+/** The kernel answers from memory, sooner than another thread could be asked to read it. */
+function ownMounts(): string {
+  try {
+    return readFileSync('/proc/self/mountinfo', 'utf8')
+  } catch {
+    return ''
+  }
 }
 
 /** Sorted by path, a parent comes before what is below it. A mount upon a mount is one point. */

@@ -1,7 +1,7 @@
 /** What is written beside a template's files when it is built. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import type { TemplateInfo } from '../contract/templates.js'
 import { templateIdSchema } from '../contract/templates.js'

@@ -2,7 +2,7 @@
  * The manifest of a snapshot: a line of JSON that says what it is, then one for each entry, in the order of the archive, always with the same names in the same
  * order. Its SHA-256 is the snapshot's id, so that equal content has one name and a damaged line is noticed.
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import { type ManifestEntry, manifestTypes } from '../contract/snapshot-store.js'
 
 const bytesSchema = z.union([z.string(), z.strictObject({ hex: z.string().regex(/^(?:[0-9a-f]{2})+$/) })])

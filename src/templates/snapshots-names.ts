@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import { snapshotIdSchema, snapshotNameSchema } from '../contract/snapshots.js'
 import { draftIn, sweepDrafts } from '../sys/draft.js'
 import { syncFolder } from './snapshots-file.js'

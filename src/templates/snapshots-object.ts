@@ -1,7 +1,7 @@
 /** One snapshot as it lies on the disk: a folder with a manifest, an archive, and a few facts about both. */
 import { lstat, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import type { ManifestEntry, StoredSnapshot } from '../contract/snapshot-store.js'
 import { templateIdSchema } from '../contract/templates.js'

@@ -10,9 +10,10 @@ export interface TemplatesOptions extends HostTemplatesOptions {
   readonly store: TemplateStore
 }
 
-export function createTemplates({ store, ...options }: TemplatesOptions): Templates {
+export function createTemplates({ store, ...options }: TemplatesOptions): Templates & { idOf(name: string): string | undefined } {
   const host = createHostTemplates(options)
   return {
+    idOf: (name) => store.find(name)?.info.id,
     async resolve(name) {
       return builtRoot(store, name) ?? (hostTemplateNames.includes(name) ? host.resolve(name) : Promise.reject(await refusal(store, name)))
     },

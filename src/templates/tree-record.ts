@@ -4,7 +4,7 @@
  */
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 
 const recordSchema = z.array(z.tuple([z.string(), z.string()])).min(1)
 

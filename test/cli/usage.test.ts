@@ -18,6 +18,7 @@ describe('help', () => {
     ['drop-help', ['drop', '--help']],
     ['doctor-help', ['doctor', '--help']],
     ['demo-help', ['demo', '--help']],
+    ['bench-help', ['bench', '--help']],
     ['policy-help', ['policy', '--help']],
     ['policy-check-help', ['policy', 'check', '--help']],
     ['policy-show-help', ['policy', 'show', '--help']],
@@ -28,7 +29,7 @@ describe('help', () => {
   })
 
   test('no line of it is wider than 80 columns', async () => {
-    for (const command of [[], ['run'], ['code'], ['mcp'], ['doctor'], ['demo'], ['policy'], ['policy', 'check'], ['policy', 'show']]) {
+    for (const command of [[], ['run'], ['code'], ['mcp'], ['doctor'], ['demo'], ['bench'], ['policy'], ['policy', 'check'], ['policy', 'show']]) {
       const { stdout } = await cli([...command, '--help'])
       expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
     }

@@ -174,21 +174,21 @@ describe('a mistake in what is open to programs', () => {
     Record<string, { readonly passage: string; readonly instead: string; readonly plain: RegExp | undefined; readonly aside: RegExp | undefined }>
   > = {
     'one descriptor too many': {
-      passage: '  load_filter(&child);\n',
-      instead: '  if (dup(1) < 0) fail(&child, "leak", "a descriptor");\n  load_filter(&child);\n',
+      passage: '  load_filter(child);\n',
+      instead: '  if (dup(1) < 0) fail(child, "leak", "a descriptor");\n  load_filter(child);\n',
       plain: /has \d+ besides/,
       aside: /has \d+ besides/,
     },
     'an aside that lacks its output': {
-      passage: '  obey_rules(&child);\n',
-      instead: '  if (child.start->aside) close(ASIDE_OUT_FD);\n  obey_rules(&child);\n',
+      passage: '  obey_rules(child);\n',
+      instead: '  if (child->start->aside) close(ASIDE_OUT_FD);\n  obey_rules(child);\n',
       plain: undefined,
       aside: /lacks 4/,
     },
     'the ends of an aside open to a program without one': {
-      passage: '  obey_rules(&child);\n',
+      passage: '  obey_rules(child);\n',
       instead:
-        '  if (!child.start->aside) make_way(&child);\n  if (!child.start->aside && (dup2(1, ASIDE_IN_FD) < 0 || dup2(1, ASIDE_OUT_FD) < 0)) fail(&child, "leak", "descriptors");\n  obey_rules(&child);\n',
+        '  if (!child->start->aside) make_way(child);\n  if (!child->start->aside && (dup2(1, ASIDE_IN_FD) < 0 || dup2(1, ASIDE_OUT_FD) < 0)) fail(child, "leak", "descriptors");\n  obey_rules(child);\n',
       plain: /has 3 besides; has 4 besides/,
       aside: undefined,
     },
@@ -210,7 +210,7 @@ describe('a mistake in what is open to programs', () => {
   }
 
   test.each(Object.entries(plants))('is found at the gate: %s', { timeout: 360_000 }, async (name, { passage, instead, plain, aside }) => {
-    const driver = await plantedDriver({ warden: { file: 'program.c', passage, instead } }, join(place, name.replaceAll(' ', '-')))
+    const driver = await plantedDriver({ warden: { file: 'program-gate.c', passage, instead } }, join(place, name.replaceAll(' ', '-')))
     const refusals = [
       await refusalOf(driver, async (planted, id) => (await planted.start(id, { command: 'true' })).output),
       await refusalOf(driver, async (planted, id) => (await planted.startAside(id, { command: 'true' })).output),

@@ -42,7 +42,16 @@ describe('the tarball', () => {
     )
     expect(strangers).toEqual([])
     expect(files.filter((path) => /\.(draft|tmp|tsbuildinfo)$|\.test\.|\/\.\w/.test(path))).toEqual([])
-    const wanted = ['LICENSE', 'README.md', 'THIRD-PARTY.md', 'dist/index.js', 'dist/index.d.ts', 'dist/cli/main.js', 'dist/conformance/index.d.ts']
+    const wanted = [
+      'LICENSE',
+      'README.md',
+      'THIRD-PARTY.md',
+      'dist/index.js',
+      'dist/index.d.ts',
+      'dist/cli/main.js',
+      'dist/cli/program.js',
+      'dist/conformance/index.d.ts',
+    ]
     const kernels = ['index.json', 'node/load.json', 'node/typescript.json', 'python/load.json', 'shell/load.sh'].map((path) => `dist/runtimes/${path}`)
     expect(files).toEqual(expect.arrayContaining([...wanted, ...kernels].map((path) => `package/${path}`)))
   })

@@ -48,7 +48,7 @@ function probeOf(changes: Partial<Probe> = {}): Probe {
     available: true,
     obstacles: [],
     limits: limitsOf(() => held),
-    features: { commands: here, 'mounts-ro': here, 'mounts-overlay': here, 'mounts-rw': here, 'root-overlay': here, pause: here },
+    features: { commands: here, 'mounts-ro': here, 'mounts-overlay': here, 'mounts-rw': here, 'root-overlay': here, liners: here, pause: here },
     users: { user: { available: true }, root: { available: true } },
     filtersSyscalls: true,
     isolates: true,

@@ -86,6 +86,7 @@ const by = (by: string) => ({ enforced: true, by }) as const
 /** All that a receipt is made of, as a driver with everything would tell it. */
 export const facts: ReceiptFacts = {
   info: { id: 'abcdefghij0123456789', state: 'running', createdAt: '2026-01-02T03:04:05.000Z', spec, unenforced: [], clamped: [] },
+  made: { fresh: 'cell', pooled: false },
   origins: planned.origins,
   policies: policy.layers,
   issuedAt: '2026-01-02T03:04:09.250Z',

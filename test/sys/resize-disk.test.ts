@@ -12,10 +12,10 @@ afterEach(async () => {
   await guest?.[Symbol.asyncDispose]()
 })
 
-/** The cell's first process as this machine counts: the child of our child. */
+/** The cell's first process as this machine counts: the child of our child that is the first of its own. */
 function wardenPid(): number {
   const [monitor] = findProcesses((pid) => parentOf(pid) === process.pid && readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('bwrap'))
-  return findProcesses((pid) => parentOf(pid) === monitor)[0] as number
+  return findProcesses((pid) => parentOf(pid) === monitor && /^NSpid:.*\t1$/m.test(readFileSync(`/proc/${pid}/status`, 'latin1')))[0] as number
 }
 
 for (const rootMode of isRoot ? (['readonly', 'overlay'] as const) : (['readonly'] as const)) {

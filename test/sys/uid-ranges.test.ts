@@ -57,6 +57,16 @@ test('a released range is used again, and its record is gone', () => {
   expect(ranges.claim('other').base).toBe(range.base)
 })
 
+test('a range that another engine gave back is found again when those after the last are taken', () => {
+  const foreign = [[first + 3 * size, 0x80000000 - first - 3 * size]] as const
+  const [one, two] = [createUidRanges({ folder, foreign }), createUidRanges({ folder, foreign })]
+  const [lowest] = [one.claim('a'), one.claim('b')]
+  expect(two.claim('c').base).toBe(first + 2 * size)
+  expect(() => two.claim('d')).toThrow('are in use')
+  lowest.release()
+  expect(two.claim('d').base).toBe(first)
+})
+
 test('a process that ends takes its records with it', async () => {
   const { child, firstLine, ended } = await startScript(claimer, [folder, '3'])
   await firstLine

@@ -38,20 +38,21 @@ export class ManyIdCell implements AsyncDisposable {
   readonly #folder = mkdtempSync(join(tmpdir(), 'warden-cell-'))
   readonly peer: Peer
 
-  private constructor(capabilities: readonly string[]) {
+  private constructor(capabilities: readonly string[], more: readonly string[]) {
     chmodSync(this.#folder, 0o755)
     const warden = join(this.#folder, 'warden')
     copyFileSync(WARDEN, warden)
     chmodSync(warden, 0o755)
     const fds = ['--info-fd', '3', '--userns-block-fd', '4']
     const id = FIRST_ID + WARDEN_ID
-    this.peer = new Peer(['bwrap', ...fds, ...walls(warden), ...added(capabilities), ...inside(1000)], { uid: id, gid: id, extra: ['pipe', 'pipe'] })
+    this.peer = new Peer(['bwrap', ...fds, ...walls(warden), ...added(capabilities), ...inside(1000), ...more], { uid: id, gid: id, extra: ['pipe', 'pipe'] })
   }
 
   static async open(
     capabilities: readonly string[] = ['SYS_ADMIN', 'SETUID', 'SETGID', 'KILL', 'SETPCAP', 'CHOWN', 'DAC_OVERRIDE', 'FOWNER'],
+    more: readonly string[] = [],
   ): Promise<ManyIdCell> {
-    const cell = new ManyIdCell(capabilities)
+    const cell = new ManyIdCell(capabilities, more)
     const { stdio } = cell.peer.child
     const info = await new Promise<string>((resolve) => stdio[3]?.once('data', (bytes: Buffer) => resolve(bytes.toString())))
     const pid = Number(/"child-pid": (\d+)/.exec(info)?.[1])

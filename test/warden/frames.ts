@@ -56,6 +56,10 @@ export interface Start {
   /** What it is fed is its descriptor 3, and its descriptor 4 is stream 3. */
   readonly aside?: boolean
   readonly group?: string
+  /** In a liner with a disk of this size; `forked` by the zygote. */
+  readonly liner?: { readonly bytes: bigint; readonly inodes: bigint; readonly forked?: boolean }
+  /** It is the zygote, and this is its library. */
+  readonly zygote?: Buffer
 }
 
 export const u32 = (...values: number[]): Buffer => {
@@ -84,14 +88,17 @@ export function encode(frame: { type: number; stream?: number; run?: number; pay
 }
 
 /** A terminal, a worker and what has an aside are always fed. */
-const flagsOf = ({ stdin, gate, terminal, worker, layers, later, aside }: Start): number =>
+const flagsOf = ({ stdin, gate, terminal, worker, layers, later, aside, liner, zygote }: Start): number =>
   (stdin || terminal || worker || aside ? 1 : 0) |
   (gate || later ? 2 : 0) |
   (terminal ? 4 : 0) |
   (worker ? 8 : 0) |
   (layers ? 16 : 0) |
   (later ? 32 : 0) |
-  (aside ? 64 : 0)
+  (aside ? 64 : 0) |
+  (liner ? 128 : 0) |
+  (liner?.forked ? 256 : 0) |
+  (zygote ? 512 : 0)
 
 /** As START and RESIZE have it. */
 export const sizeOf = ({ rows, cols }: { readonly rows: number; readonly cols: number }): Buffer => u32(rows | (cols << 16))
@@ -112,6 +119,8 @@ export function startPayload(start: Start): Buffer {
     toldPayload(told),
     str(start.group ?? ''),
     ...(start.terminal ? [sizeOf(start.terminal)] : []),
+    ...(start.liner ? [u64(start.liner.bytes), u64(start.liner.inodes)] : []),
+    ...(start.zygote ? [u32(start.zygote.length), start.zygote] : []),
   ])
 }
 

@@ -81,7 +81,7 @@ const cases: readonly (readonly [name: string, bytes: Buffer, says: RegExp])[] =
   ['an empty START', encode({ type: TYPE.START, run: 1 }), /length/],
   ['a START cut short', start(1, whole.subarray(0, whole.length - 1)), /cut short/],
   ['a START with more behind', start(1, Buffer.concat([whole, Buffer.alloc(1)])), /after its end/],
-  ['a START with unknown flags', start(1, Buffer.concat([head(128), whole.subarray(20)])), /unknown flags/],
+  ['a START with unknown flags', start(1, Buffer.concat([head(1024), whole.subarray(20)])), /unknown flags/],
   ['an aside without input', start(1, Buffer.concat([head(64), whole.subarray(20)])), /aside without input/],
   ['an aside at a terminal', start(1, Buffer.concat([head(69), whole.subarray(20), u32(0x00500018)])), /can be none/],
   ['an aside of a worker', start(1, Buffer.concat([head(73), whole.subarray(20)])), /can be none/],

@@ -121,6 +121,7 @@ const featureRows: Readonly<Record<Feature, readonly [label: string, by: string]
   'mounts-overlay': ['mounts overlay', ''],
   'mounts-rw': ['mounts rw', ''],
   'root-overlay': ['root overlay', ''],
+  liners: ['liners', ''],
   pause: ['pause', ''],
 }
 

@@ -1,7 +1,7 @@
 import type { CellSpec, GuestUser } from '../../contract/driver.js'
 import type { MountSource } from '../../sys/mount-source.js'
 import { type Capability, capabilityMask, rootCapabilities, singleIdWardenCapabilities, wardenCapabilities } from './capabilities.js'
-import { hasOverlays, mappedOwner, placedMounts } from './placed-mounts.js'
+import { hasOverlays, inspectorDescriptor, mappedOwner, placedMounts } from './placed-mounts.js'
 import { isOverlay } from './root-mode.js'
 
 /** Whose ids a cell has: a range of the host's for itself, or only the one of whoever started it. */
@@ -36,9 +36,18 @@ export interface CellPlan {
 }
 
 export const workdir = '/workspace'
+export const rootHome = '/root'
 export const userId = 1000
 /** Of the warden, within the cell's ids. */
 export const wardenId = 65_532
+
+/** Of whoever makes liners, within the cell's ids. */
+export const cradleId = 65_531
+
+/** The same where there may be only one. */
+export function cradleIdOf(ids: CellIds): number {
+  return ids.kind === 'single' ? userId : cradleId
+}
 
 /** Where bwrap binds the warden; what stays there after the warden let go of it is an empty file that tells a guest where it is. */
 export const wardenPath = '/.glovebox'
@@ -100,7 +109,7 @@ export function cellArgv(plan: CellPlan): [string, ...string[]] {
 export function guestUsers(ids: CellIds): GuestUser[] {
   const user: GuestUser = { name: 'user', uid: userId, gid: userId, home: '/home/user', capabilities: 0n }
   if (ids.kind === 'single') return [user]
-  return [user, { name: 'root', uid: 0, gid: 0, home: '/root', capabilities: capabilityMask(rootCapabilities) }]
+  return [user, { name: 'root', uid: 0, gid: 0, home: rootHome, capabilities: capabilityMask(rootCapabilities) }]
 }
 
 function launcherArguments(plan: CellPlan): string[] {
@@ -122,6 +131,7 @@ function launcherArguments(plan: CellPlan): string[] {
     ...['--stage', 'warden', programs.warden],
     '--devices',
     ...['--map', `${ids.base}`, `${ids.size}`, `${infoFd}`, `${blockFd}`],
+    ...['--inspect', `${inspectorDescriptor(plan)}`],
     ...['--drop', `${ids.base + wardenId}`],
   ]
 }
@@ -188,6 +198,7 @@ function wardenArguments(plan: CellPlan): string[] {
     ...[...(isSingle ? hostDevices : []), ...readOnlyPaths(plan)].flatMap((path) => ['--readonly', path]),
     ...['--detach', wardenPath],
     ...guestDoors(cgroups).flatMap(({ joined }) => joined),
+    ...(spec.liners ? ['--cradle', `${cradleIdOf(ids)}`, `${cradleIdOf(ids)}`] : []),
   ]
 }
 
@@ -225,7 +236,7 @@ function writableFolders(ids: CellIds): WritableFolder[] {
     { path: '/tmp', owner: root, mode: '1777' },
     { path: '/var/tmp', owner: root, mode: '1777' },
     { path: '/dev/shm', owner: root, mode: '1777' },
-    ...(ids.kind === 'single' ? [] : [{ path: '/root', owner: 0, mode: '0700' }]),
+    ...(ids.kind === 'single' ? [] : [{ path: rootHome, owner: 0, mode: '0700' }]),
   ]
 }
 

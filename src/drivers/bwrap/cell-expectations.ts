@@ -24,6 +24,7 @@ export function expectedOfCell({ plan, hasGroups, host = readHostFiles(), counts
     { control: 'interfaces', value: ['lo'] },
     { control: 'mounts', value: expectedMounts(plan, host) },
     { control: 'warden', value: expectedWarden({ plan, hasGroups, countsFilters }) },
+    ...(plan.spec.liners ? [{ control: 'cradle', value: expectedCradle({ countsFilters }) }] : []),
   ]
 }
 
@@ -39,9 +40,15 @@ export function expectedLimits(limits: Limits, holds: readonly CgroupLimit[], pa
     cpuTime: undefined,
   }
   return [
+    ...expectedDisk(limits, page),
+    ...holds.flatMap((name) => (ofGroups[name] === undefined ? [] : [{ control: `limit.${name}`, value: ofGroups[name] }])),
+  ]
+}
+
+export function expectedDisk(limits: Limits, page: number): readonly Expectation[] {
+  return [
     { control: 'limit.disk', value: Math.ceil(limits.diskBytes / page) * page },
     { control: 'limit.inodes', value: limits.inodes },
-    ...holds.flatMap((name) => (ofGroups[name] === undefined ? [] : [{ control: `limit.${name}`, value: ofGroups[name] }])),
   ]
 }
 
@@ -62,4 +69,9 @@ function expectedWarden({ plan, hasGroups, countsFilters }: Required<Omit<Expect
     ...(countsFilters && { filters: 1 }),
     cgroup: hasGroups ? 'cell' : 'none',
   }
+}
+
+function expectedCradle({ countsFilters }: { readonly countsFilters: boolean }): Json {
+  const capabilities = { effective: '0', permitted: '0', inheritable: '0', bounding: '0', ambient: '0' }
+  return { capabilities, noNewPrivs: true, seccomp: 2, ...(countsFilters && { filters: 1 }) }
 }

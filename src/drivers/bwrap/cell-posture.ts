@@ -12,11 +12,12 @@ import { boundsOfDisk } from '../../sys/posture/memory-disk.js'
 import { type MountEntry, parseMountTable, reachableMounts } from '../../sys/posture/mount-table.js'
 import { namespaceNames, type Namespaces, readNamespaces } from '../../sys/posture/namespaces.js'
 import { FilterAhead } from '../../sys/posture/filter-ahead.js'
+import type { InspectorPipe } from '../../sys/posture/filter-pipe.js'
 import type { FilterReading } from '../../sys/posture/newest-filter.js'
 import { isGone, readProc } from '../../sys/posture/proc-files.js'
-import { observeProcess, ownFilters, type ProcessFacts, readFacts, type Surroundings } from '../../sys/posture/process-posture.js'
+import { observeProcess, ownFilters, placeOf, type ProcessFacts, readFacts, type Surroundings } from '../../sys/posture/process-posture.js'
 import { parseStatus } from '../../sys/posture/process-status.js'
-import { childrenOf, descendantsOf } from '../../sys/posture/process-tree.js'
+import { childrenOf, descendantsOf, innerPid } from '../../sys/posture/process-tree.js'
 import { type GuestsView, observeGuests } from './guests-posture.js'
 
 /** The cgroups of a cell, as far as its posture needs them. */
@@ -29,6 +30,8 @@ export interface PostureOptions {
   /** bwrap's monitor, whose child the warden is. */
   readonly monitorPid: number
   readonly groups: CellGroups | undefined
+  /** To the launcher's process that reads one filter; undefined where there is none. */
+  readonly inspector?: InspectorPipe | undefined
 }
 
 export interface CellPosture {
@@ -39,10 +42,10 @@ export interface CellPosture {
   close(): Promise<void>
 }
 
-export function createCellPosture({ monitorPid, groups }: PostureOptions): CellPosture {
+export function createCellPosture({ monitorPid, groups, inspector }: PostureOptions): CellPosture {
   const own = { namespaces: readNamespaces('self'), filters: parseStatus(readProc('self', 'status')).filters ?? 0 }
   const places = createGroupPlaces(readProc('self', 'mountinfo', mountTableBytes))
-  const filters = new FilterAhead()
+  const filters = new FilterAhead(inspector)
   let known: Warden | undefined
   const look = async (subject: PostureSubject): Promise<readonly Posture[]> => {
     const found = known === undefined ? findWarden(monitorPid) : undefined
@@ -97,11 +100,11 @@ function readWarden(pid: number, facts = readFacts(pid)): Warden {
   return { pid, ...facts, uidMap: parseIdMap(readProc(pid, 'uid_map')), gidMap: parseIdMap(readProc(pid, 'gid_map')) }
 }
 
-/** Undefined when it is gone, or has another number in its own pid namespace. */
-function factsOf(pid: number, inner: number): ProcessFacts | undefined {
+/** Undefined when it is gone, or has another number in its own pid namespace, or in the one above that. */
+function factsOf(pid: number, inner: number, level: -1 | -2 = -1): ProcessFacts | undefined {
   try {
     const status = parseStatus(readProc(pid, 'status'))
-    return status.pids.at(-1) === inner ? { status, namespaces: readNamespaces(pid) } : undefined
+    return status.pids.at(level) === inner ? { status, namespaces: readNamespaces(pid) } : undefined
   } catch (error) {
     if (isGone(error)) return undefined
     throw error
@@ -129,6 +132,7 @@ function observeCell(view: CellView, now: Warden): Posture {
       kernel('limit.disk', disk.bytes, '/proc/1/mountinfo'),
       kernel('limit.inodes', disk.inodes, '/proc/1/mountinfo'),
       kernel('warden', observeWarden(view, now), '/proc/1/status'),
+      ...observeCradle(view),
       ...statedLimits(view.groups),
     ],
   }
@@ -152,6 +156,19 @@ function observeWarden({ groups, places, own }: CellView, { pid, status }: Warde
     filters: ownFilters(status, own.filters),
     cgroup: groups === undefined ? 'none' : (wardenOutside(pid, groups, places) ?? 'cell'),
   }
+}
+
+/** Whoever makes liners; none where there are none. */
+function observeCradle({ warden, own }: CellView): Observation[] {
+  return childrenOf(warden.pid).flatMap((pid) => {
+    // Of one that ends meanwhile nothing is told.
+    const inner = innerPid(pid)
+    const facts = inner === undefined ? undefined : factsOf(pid, inner)
+    if (!facts || placeOf(facts.namespaces, warden.namespaces) !== 'cradle') return []
+    const { status } = facts
+    const { capabilities, noNewPrivs, seccomp } = status
+    return [kernel('cradle', { capabilities: { ...capabilities }, noNewPrivs, seccomp, filters: ownFilters(status, own.filters) }, '/proc/PID/status')]
+  })
 }
 
 /** In version 2 it enters by the cell's own group and is moved on to one below. */
@@ -184,14 +201,14 @@ interface ProgramLook {
   readonly filters: FilterAhead
 }
 
-async function observeProgram({ view, subject: { pid, depth, group }, filters }: ProgramLook): Promise<Posture> {
+async function observeProgram({ view, subject: { pid, depth, group, liner }, filters }: ProgramLook): Promise<Posture> {
   const folders = view.groups?.places(group)
-  const { hostPid, facts } = findProgram(view.warden, { pid, folder: folders?.find((each) => basename(each) === group) })
+  const { hostPid, facts } = findProgram(view.warden, { pid, isLined: liner === true, folder: folders?.find((each) => basename(each) === group) })
   // Another process reads it, so it is asked before the rest is read here.
   const filter = depth === 'full' ? filters.read(hostPid) : undefined
   const cgroupOf = (id: number): string => (folders === undefined ? 'none' : programPlace(view.places.membershipOf(id), folders))
   const short = observeProcess(hostPid, { ...surroundingsOf(view), cgroupOf }, facts)
-  const full = filter ? [observeDescriptors(hostPid), filterObservation(await filter, short)] : []
+  const full = filter ? [...(liner ? observeLiner(hostPid) : []), observeDescriptors(hostPid), filterObservation(await filter, short)] : []
   return { subject: `pid ${pid}`, observations: [...short, ...full] }
 }
 
@@ -200,18 +217,32 @@ function programPlace(isIn: (folder: string) => boolean, folders: readonly strin
   return missed === undefined ? 'run' : `not in ${missed}`
 }
 
+/** What is its own rather than its program's, as of a cell. */
+function observeLiner(pid: number): Observation[] {
+  const mounts = reachableMounts(parseMountTable(readProc(pid, 'mountinfo', mountTableBytes)))
+  const disk = boundsOfDisk(mounts)
+  return [
+    kernel('interfaces', interfacesOf(readProc(pid, 'net/dev')), '/proc/PID/net/dev'),
+    kernel('mounts', mounts.map(mountRow), '/proc/PID/mountinfo'),
+    kernel('limit.disk', disk.bytes, '/proc/PID/mountinfo'),
+    kernel('limit.inodes', disk.inodes, '/proc/PID/mountinfo'),
+  ]
+}
+
 interface Sought {
   /** As the cell sees it. */
   readonly pid: number
+  /** It has another number in its own pid namespace. */
+  readonly isLined: boolean
   /** Of its run alone. */
   readonly folder: string | undefined
 }
 
 /** No two processes of one pid namespace have the same number, wherever it is found. */
-function findProgram({ pid: warden, namespaces }: Warden, { pid, folder }: Sought): { readonly hostPid: number; readonly facts: ProcessFacts } {
+function findProgram({ pid: warden, namespaces }: Warden, { pid, isLined, folder }: Sought): { readonly hostPid: number; readonly facts: ProcessFacts } {
   for (const hostPid of candidates(warden, folder)) {
-    const facts = factsOf(hostPid, pid)
-    if (facts?.namespaces.pid === namespaces.pid) return { hostPid, facts }
+    const facts = factsOf(hostPid, pid, isLined ? -2 : -1)
+    if (facts && (facts.namespaces.pid !== namespaces.pid) === isLined) return { hostPid, facts }
   }
   throw new SandboxError('broken', `the program with pid ${pid} is gone`)
 }

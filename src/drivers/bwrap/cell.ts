@@ -1,16 +1,18 @@
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Beneath, Bystander, Cell, CellLayer, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../../contract/driver.js'
+import type { Beneath, Bystander, Cell, CellLayer, CellLiners, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Limits } from '../../contract/limits.js'
 import type { Expectation, Posture } from '../../contract/posture.js'
 import type { CellCgroup } from '../../sys/cell-cgroup.js'
 import { processorTimeBelow } from '../../sys/processor-time.js'
-import { findProcesses, killProcess, parentOf } from '../../sys/processes.js'
+import { childrenOf } from '../../sys/posture/process-tree.js'
+import { killProcess } from '../../sys/processes.js'
 import type { SpawnedProcess } from '../../sys/spawn.js'
 import { workdir } from './arguments.js'
 import type { CellInspection } from './cell-inspection.js'
 import type { CellLimits } from './cell-limits.js'
+import type { Turnstile } from './turnstile.js'
 
 export interface CellParts {
   readonly process: SpawnedProcess
@@ -23,6 +25,8 @@ export interface CellParts {
   readonly cgroup: Pick<CellCgroup, 'freeze' | 'thaw' | 'killFrozen'> | undefined
   /** Host pids that are still the cell's, asked for when the monitor cannot vouch for their end. */
   readonly remains: () => readonly number[]
+  /** Its end waits for those of others, where many end at once: none is to be taken for stuck because the machine is busy. */
+  readonly inTurn: Turnstile
   /** Gives back what was taken for the cell; called once, when none of its processes is left. */
   readonly release: () => Promise<void>
 }
@@ -50,6 +54,10 @@ export class BwrapCell implements Cell {
     this.users = parts.users
     this.layers = parts.layers
     if (parts.beneath) this.beneath = parts.beneath
+  }
+
+  get liners(): CellLiners | undefined {
+    return this.#parts.inspection.liners(this.#parts.limits.current())
   }
 
   get expects(): readonly Expectation[] {
@@ -101,10 +109,10 @@ export class BwrapCell implements Cell {
   }
 
   async #close(): Promise<void> {
-    const { process, inspection, cgroup, remains, release } = this.#parts
+    const { process, inspection, cgroup, remains, inTurn, release } = this.#parts
     // What is frozen may be unable to end, and would keep its pid namespace from ending.
     if (this.#isPaused) cgroup?.killFrozen()
-    await Promise.all([endProcess(process, remains), inspection.close()])
+    await inTurn(() => Promise.all([endProcess(process, remains), inspection.close()]))
     await release()
   }
 }
@@ -134,17 +142,18 @@ async function killRemains(remains: () => readonly number[]): Promise<void> {
 
 /** The warden rather than its monitor: only then does the monitor's exit say that all is gone. */
 function killInside(monitor: number): void {
-  for (const pid of findProcesses((candidate) => parentOf(candidate) === monitor)) killProcess(pid)
+  for (const pid of childrenOf(monitor)) killProcess(pid)
 }
 
 async function within(ended: Promise<unknown>, milliseconds: number): Promise<boolean> {
-  const settled = new AbortController()
-  const late = sleep(milliseconds, false, { signal: settled.signal })
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, milliseconds, false)
+  })
   try {
     return await Promise.race([ended.then(() => true), late])
   } finally {
-    settled.abort()
-    late.catch(() => undefined)
+    clearTimeout(timer)
   }
 }
 

@@ -2,12 +2,13 @@ import type { Cell, CellSpec, Driver } from '../../contract/driver.js'
 import { type Cgroups, type CgroupsUnavailable, detectCgroups } from '../../sys/cgroups.js'
 import { type MountSources, openMountSources } from '../../sys/mount-source.js'
 import type { CellPrograms } from './arguments.js'
-import { readHostFacts } from './facts.js'
+import { readIdFacts } from './facts.js'
 import { canMapRanges } from './judgement.js'
 import { createLessor, type Lessor } from './lease.js'
-import { checkRootMode, mountFailure } from './mount-refusals.js'
+import { checkLiners, checkRootMode, mountFailure } from './mount-refusals.js'
 import { openCell } from './open-cell.js'
 import { probeHost } from './probe.js'
+import type { TrialMemory } from './trial-memory.js'
 import { createVeilMemory } from './veil-memory.js'
 
 export interface BwrapDriverOptions {
@@ -15,12 +16,14 @@ export interface BwrapDriverOptions {
   readonly cgroups?: Cgroups | CgroupsUnavailable
   /** What cells are built with, instead of what is found. */
   readonly programs?: Partial<CellPrograms>
+  /** Where it is remembered that cells open here; each driver tries for itself unless given. */
+  readonly trials?: TrialMemory
 }
 
 /** Nothing is touched before the driver is used. */
 export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
   const cgroups = remember(() => new Promise<Cgroups | CgroupsUnavailable>((resolve) => resolve(options.cgroups ?? detectCgroups())), always)
-  const hasRanges = remember(async () => canMapRanges(await readHostFacts()), always)
+  const hasRanges = remember(() => Promise.resolve(canMapRanges(readIdFacts())), always)
   const lessor = remember(async (): Promise<Lessor> => createLessor({ hasRanges: await hasRanges(), cgroups: await cgroups() }), always)
   const veils = createVeilMemory()
   const openWith = async (spec: CellSpec, sources: MountSources, signal: AbortSignal): Promise<Cell> => {
@@ -29,6 +32,7 @@ export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
       return await openCell({ spec, lease, signal, unveilable: veils.unveilable(), sources: sources.list, programs: options.programs })
     } catch (error) {
       if (veils.learn(error, spec.root)) return openWith(spec, sources, signal)
+      if (!signal.aborted) options.trials?.forget()
       throw mountFailure(error, spec.mounts)
     }
   }
@@ -36,6 +40,7 @@ export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
     signal.throwIfAborted()
     const ids = (await hasRanges()) ? 'range' : 'single'
     checkRootMode(spec, ids)
+    checkLiners(spec)
     const sources = openMountSources(spec.mounts, ids)
     try {
       return await openWith(spec, sources, signal)
@@ -44,7 +49,7 @@ export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
     }
   }
   const probe = remember(
-    () => probeHost({ open, cgroups, sharedFiles: () => veils.describe() }),
+    () => probeHost({ open, cgroups, sharedFiles: () => veils.describe(), trials: options.trials }),
     (found) => found.available,
   )
   return { name: 'bwrap', tier: 'process', probe, open }

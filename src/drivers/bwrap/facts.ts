@@ -30,14 +30,24 @@ export interface HostFacts {
 
 const natives: readonly NativeName[] = ['launcher', 'warden']
 
-export async function readHostFacts(): Promise<HostFacts> {
+/** What decides whether a cell can have ids of its own. */
+export type IdFacts = Pick<HostFacts, 'uid' | 'capabilities' | 'uidMap'>
+
+export function readIdFacts(): IdFacts {
   return {
-    platform: process.platform,
     uid: process.getuid?.() ?? -1,
     capabilities: BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(read('/proc/self/status') ?? '')?.[1] ?? '0'}`),
     uidMap: (read('/proc/self/uid_map') ?? '').split('\n').flatMap(uidMapRow),
+  }
+}
+
+/** bwrap is asked for its version, unless that is known. */
+export async function readHostFacts(bwrapVersion?: string): Promise<HostFacts> {
+  return {
+    platform: process.platform,
+    ...readIdFacts(),
     kernel: kernelVersion(read('/proc/sys/kernel/osrelease') ?? ''),
-    bwrap: await findBwrap(),
+    bwrap: await findBwrap(bwrapVersion),
     installBwrap: installCommand('bubblewrap'),
     missingPrograms: natives.filter((name) => !isBuilt(name)),
     sysctls: {
@@ -57,9 +67,10 @@ export function bwrapPath(): string | undefined {
   return folders.map((folder) => join(folder, 'bwrap')).find(isExecutable)
 }
 
-async function findBwrap(): Promise<HostFacts['bwrap']> {
+async function findBwrap(version: string | undefined): Promise<HostFacts['bwrap']> {
   const path = bwrapPath()
   if (path === undefined) return undefined
+  if (version !== undefined) return { path, version }
   const answer = await capture([path, '--version'], { timeoutMs: 5000 }).catch(() => undefined)
   return { path, version: /\d+\.\d+(\.\d+)?/.exec(answer?.stdout.toString('utf8') ?? '')?.[0] ?? 'unknown' }
 }

@@ -3,8 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Observation, Posture } from '../../contract/posture.js'
 import { type ThreadPlaces, threadsOfCell } from '../../sys/posture/cell-threads.js'
 import { threadsBelow } from '../../sys/posture/group-members.js'
+import { readNamespaces } from '../../sys/posture/namespaces.js'
 import { fileOf, isGone, readProc } from '../../sys/posture/proc-files.js'
-import { observeProcess, type Surroundings } from '../../sys/posture/process-posture.js'
+import { observeProcess, placeOf, type Surroundings } from '../../sys/posture/process-posture.js'
 import { type ProcessStatus, parseStatus } from '../../sys/posture/process-status.js'
 import { lifeOf } from '../../sys/posture/thread-life.js'
 
@@ -101,8 +102,15 @@ async function lookAt({ gaze, thread, startedAt }: ThreadOrder): Promise<Posture
  * Keepers, and programs until their filter is loaded, which is the last thing before execve. The file alone would not tell: a guest may execute the
  * same one, but is never rid of its filter.
  */
-function isWardens(who: string, { filters }: ProcessStatus, { warden }: Gaze): boolean {
-  return (filters === null || warden.filters === null || filters <= warden.filters) && fileIfThere(who) === warden.file
+function isWardens(who: string, { filters, pids }: ProcessStatus, { warden, surroundings }: Gaze): boolean {
+  if (filters !== null && warden.filters !== null && filters > warden.filters) return false
+  return fileIfThere(who) === warden.file || makesLiners(who, pids, surroundings)
+}
+
+/** A zygote, or the first process of a liner that it made: neither runs anything of a guest's, and every guest has one filter more. */
+function makesLiners(who: string, pids: readonly number[], { namespaces }: Surroundings): boolean {
+  const place = placeOf(readNamespaces(who), namespaces)
+  return place === 'cradle' || (place === 'liner' && pids.at(-1) === 1)
 }
 
 /** None of a thread that is about to end. */

@@ -1,7 +1,7 @@
 import type { Availability, Obstacle, Probe } from '../../contract/driver.js'
 import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { capabilityMask, launcherCapabilities } from './capabilities.js'
-import type { HostFacts } from './facts.js'
+import type { HostFacts, IdFacts } from './facts.js'
 import { overlayNeedsRanges } from './mount-refusals.js'
 
 /** What became of a cell that was opened only to see whether it opens. */
@@ -18,7 +18,7 @@ const rangeFirst = 0x78000000
 const rangeLast = 0x7fffffff
 
 /** A range of ids for each cell needs privilege, and a user namespace of our own that has those ids. */
-export function canMapRanges(facts: HostFacts): boolean {
+export function canMapRanges(facts: IdFacts): boolean {
   const needed = capabilityMask(launcherCapabilities)
   return (
     facts.uid === 0 && (facts.capabilities & needed) === needed && facts.uidMap.some(([inside, , count]) => inside <= rangeFirst && inside + count > rangeLast)
@@ -159,7 +159,7 @@ export function judgeCommands(trial: Trial): Availability {
   return { available: false, why: `a cell with rules for files did not open: ${lastLine(trial.said) || 'it ended without a word'}` }
 }
 
-export function judgeFeatures(facts: HostFacts, overlayTrial: string | undefined): Omit<Probe['features'], 'commands' | 'mounts-overlay' | 'pause'> {
+export function judgeFeatures(facts: HostFacts, overlayTrial: string | undefined): Omit<Probe['features'], 'commands' | 'mounts-overlay' | 'pause' | 'liners'> {
   const mounts = judgeMounts(facts)
   return { 'mounts-ro': mounts, 'mounts-rw': mounts, 'root-overlay': judgeOverlay(facts, overlayTrial) }
 }
@@ -170,6 +170,12 @@ export function judgeLaidMounts(trial: Trial): Availability {
   const said = lastLine(trial.said) || 'it ended without a word'
   const isOld = /keep attributes of a layer/.test(said)
   return { available: false, why: isOld ? 'the disk of a cell keeps no user attributes, which Linux 6.6 brought' : `a cell with one did not open: ${said}` }
+}
+
+/** What became of a cell whose cradle makes a liner before anything else. */
+export function judgeLiners(trial: Trial): Availability {
+  if (trial.opened) return { available: true }
+  return { available: false, why: `a cell that can make them did not open: ${lastLine(trial.said) || 'it ended without a word'}` }
 }
 
 /** Standing still is the cgroups' to do. */

@@ -4,8 +4,9 @@ import type { CellCgroup } from '../../sys/cell-cgroup.js'
 import type { CgroupLimit, Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { argumentsOf, findProcesses, killProcess } from '../../sys/processes.js'
 import { createUidRanges, processesIn } from '../../sys/uid-ranges.js'
-import { type CellIds, cellVariable, wardenId } from './arguments.js'
+import { type CellIds, cellVariable, cradleId, wardenId } from './arguments.js'
 import { cgroupLimits } from './cell-limits.js'
+import { createTurnstile, type Turnstile } from './turnstile.js'
 
 /** What a cell has of the host's for as long as it lives. It is on record, so that it is found again whatever happens to its owner. */
 export interface Lease {
@@ -15,6 +16,8 @@ export interface Lease {
   readonly holds: readonly CgroupLimit[]
   /** Host pids that are the cell's. */
   readonly remains: () => readonly number[]
+  /** So many of the leases end at once. */
+  readonly inTurn: Turnstile
   /** When no process of the cell is left. */
   readonly release: () => Promise<void>
 }
@@ -30,22 +33,26 @@ export interface LessorOptions {
 
 type IdLease = Pick<Lease, 'ids' | 'remains'> & { readonly release: () => void }
 
+const mostEndings = 32
+
 /** Clears away what dead owners left, then hands out what is free. */
 export async function createLessor({ hasRanges, cgroups }: LessorOptions): Promise<Lessor> {
   const leaseIds = hasRanges ? rangeLessor() : singleIdLessor()
   const groups = 'unavailable' in cgroups ? undefined : cgroups
   const holds = groups === undefined ? [] : limitsHeldBy(groups)
   await groups?.sweep()
+  const inTurn = createTurnstile(mostEndings)
   return {
     async lease(spec) {
       const held = spec.root.hold?.(spec.id)
       let ids: IdLease | undefined
       try {
         ids = leaseIds(spec.id)
-        const writer = ids.ids.kind === 'range' ? ids.ids.base + wardenId : undefined
+        // A program in a liner enters its groups with the id of whoever made it; the warden may open what belongs to any of the cell's ids.
+        const writer = ids.ids.kind === 'range' ? ids.ids.base + (spec.liners ? cradleId : wardenId) : undefined
         const cgroup = await groups?.create({ id: spec.id, writer, ...cgroupLimits(spec, spec.limits) })
         const parts = { ids, cgroup, held }
-        return { ids: ids.ids, cgroup, holds, remains: ids.remains, release: () => release(parts) }
+        return { ids: ids.ids, cgroup, holds, remains: ids.remains, inTurn, release: () => release(parts) }
       } catch (error) {
         ids?.release()
         held?.[Symbol.dispose]()

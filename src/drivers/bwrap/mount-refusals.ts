@@ -14,6 +14,13 @@ export function checkRootMode({ rootMode, commands }: CellSpec, ids: CellIds['ki
   }
 }
 
+/** Throws SandboxError('unsupported') for what would be no liner's own. */
+export function checkLiners({ liners, rootMode, commands, mounts }: CellSpec): void {
+  if (!liners) return
+  const field = rootMode === 'overlay' ? 'root' : commands !== undefined ? 'commands' : mounts.length > 0 ? 'mounts' : undefined
+  if (field !== undefined) throw new SandboxError('unsupported', `${field}: runs in liners cannot have it`)
+}
+
 export const overlayNeedsRanges = 'only root can give a cell ids of its own, which own what is in its root'
 
 /** The launcher names the mount that the kernel refused; that is said of the field it came from. */

@@ -1,5 +1,5 @@
-import { once as eventOf } from 'node:events'
 import { statSync } from 'node:fs'
+import type { Readable } from 'node:stream'
 import type { Cell, CellSpec, GuestUser } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Limits } from '../../contract/limits.js'
@@ -11,12 +11,13 @@ import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
 import { findBeneath } from './beneath.js'
 import { type CellPlan, type CellPrograms, cellArgv, guestUsers } from './arguments.js'
 import { BwrapCell, endProcess } from './cell.js'
-import { createInspection } from './cell-inspection.js'
+import { type CellInspection, createInspection } from './cell-inspection.js'
 import { cellLayers } from './cell-layers.js'
 import { createCellLimits } from './cell-limits.js'
 import { bwrapPath } from './facts.js'
 import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
+import { inspectorDescriptor } from './placed-mounts.js'
 
 export interface Opening {
   readonly spec: CellSpec
@@ -33,11 +34,14 @@ export interface Opening {
 export async function openCell(opening: Opening): Promise<Cell> {
   const { lease, signal } = opening
   let process: SpawnedProcess | undefined
+  let inspection: CellInspection | undefined
   try {
     signal.throwIfAborted()
     const plan = planOf(opening)
-    process = await spawnProcess(cellArgv(plan), { cwd: '/', env: {}, descriptors: opening.sources.map(({ descriptor }) => descriptor) })
-    const inspection = createInspection({ plan, lease, monitorPid: process.pid })
+    const inspector = inspectorDescriptor(plan)
+    const descriptors = [...opening.sources.map(({ descriptor }) => descriptor), ...(inspector === undefined ? [] : (['pipe'] as const))]
+    process = await spawnProcess(cellArgv(plan), { cwd: '/', env: {}, descriptors })
+    inspection = createInspection({ plan, lease, monitorPid: process.pid, inspector: inspector === undefined ? undefined : process.pipes.get(inspector) })
     await greeting(process, signal)
     lease.cgroup?.settle()
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid) })
@@ -50,10 +54,11 @@ export async function openCell(opening: Opening): Promise<Cell> {
       inspection,
       cgroup: lease.cgroup,
       remains: lease.remains,
+      inTurn: lease.inTurn,
       release: lease.release,
     })
   } catch (error) {
-    if (process) await endProcess(process, lease.remains)
+    if (process) await Promise.all([endProcess(process, lease.remains), inspection?.close()])
     await lease.release()
     throw error
   }
@@ -88,24 +93,39 @@ function planOf({ spec, lease, unveilable, sources, programs }: Opening): CellPl
 /** Resolves when the warden's first bytes are there to be read, which are left for whoever connects to it. */
 async function greeting(process: SpawnedProcess, signal: AbortSignal): Promise<void> {
   const { channel } = process
-  const settled = new AbortController()
-  const once = { signal: settled.signal }
   channel.ref()
   try {
-    await Promise.race([rejectOnAbort(signal, settled.signal), eventOf(channel, 'readable', once), eventOf(channel, 'close', once)])
+    await word(channel, signal)
     // At its end a stream is readable too, with nothing to read.
     if (channel.readableLength === 0) throw await openFailure(process)
   } finally {
-    settled.abort()
     channel.unref()
   }
 }
 
-function rejectOnAbort(signal: AbortSignal, settled: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true, signal: settled })
+/** Resolves when there is something to read, or nothing will ever be. */
+async function word(channel: Readable, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = latch()
+  const onAbort = (): void => reject(signal.reason)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort)
+  channel.on('readable', resolve).on('close', resolve).on('error', reject)
+  try {
+    await promise
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    channel.off('readable', resolve).off('close', resolve).off('error', reject)
+  }
+}
+
+function latch(): { readonly promise: Promise<void>; readonly resolve: () => void; readonly reject: (why: unknown) => void } {
+  let resolve: () => void = () => undefined
+  let reject: (why: unknown) => void = () => undefined
+  const promise = new Promise<void>((onWord, onFailure) => {
+    resolve = onWord
+    reject = onFailure
   })
+  return { promise, resolve, reject }
 }
 
 /** bwrap and launcher fail because of the machine; a warden because of the cell. */

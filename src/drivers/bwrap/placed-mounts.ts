@@ -46,3 +46,8 @@ export function mappedOwner({ source: { uid, gid, isOwnGroup }, mode }: PlacedMo
   if (mode === 'overlay') return [`${id}`, `${gid}`]
   return uid === 0 ? ['-', '-'] : [`${id}`, isOwnGroup ? `${gid}` : '-']
 }
+
+/** Where the launcher is asked for the filter of one process, after the descriptors of the mounts; only who maps ranges may read it. */
+export function inspectorDescriptor({ ids, sources }: CellPlan): number | undefined {
+  return ids.kind === 'range' ? firstInheritedFd + (sources?.length ?? 0) : undefined
+}

@@ -8,12 +8,14 @@ import { randomId } from '../../sys/random-id.js'
 import { capture } from '../../sys/spawn.js'
 import { makeTempFolder, removeTree } from '../../sys/temp-folder.js'
 import { type HostFacts, readHostFacts } from './facts.js'
+import type { TrialMemory } from './trial-memory.js'
 import {
   canMapRanges,
   judgeCommands,
   judgeFeatures,
   judgeLaidMounts,
   judgeLimits,
+  judgeLiners,
   judgePause,
   judgeUsers,
   obstacleOf,
@@ -30,19 +32,29 @@ export interface ProbeOptions {
   cgroups(): Promise<Cgroups | CgroupsUnavailable>
   /** What the cells opened so far share with the host in spite of themselves; empty when nothing. */
   sharedFiles(): string
+  readonly trials: TrialMemory | undefined
 }
 
 /** Never throws: what goes wrong is an obstacle. */
 export async function probeHost(options: ProbeOptions): Promise<Probe> {
-  const facts = await readHostFacts()
+  const known = options.trials?.recall()
+  const facts = await readHostFacts(known)
   const before = obstaclesBefore(facts)
   if (before.length > 0)
-    return describe(facts, { obstacles: before, cgroups: { unavailable: 'not looked for' }, overlayTrial: 'not tried', ruled: notTried, laid: notTried })
+    return describe(facts, {
+      obstacles: before,
+      cgroups: { unavailable: 'not looked for' },
+      overlayTrial: 'not tried',
+      ruled: notTried,
+      laid: notTried,
+      lined: notTried,
+    })
   const cgroups = await options.cgroups().catch((error: unknown): CgroupsUnavailable => ({ unavailable: String(error) }))
-  const { ruled, laid, plain } = await tryCells(options)
-  const overlayTrial = canMapRanges(facts) ? await tryOverlay() : undefined
-  const found = describe(facts, { obstacles: plain.opened ? [] : [obstacleOf(facts, plain)], cgroups, overlayTrial, ruled, laid })
+  const { ruled, laid, lined, plain, overlayTrial } = known === undefined ? await tryAll(options, facts) : allOpened
+  const found = describe(facts, { obstacles: plain.opened ? [] : [obstacleOf(facts, plain)], cgroups, overlayTrial, ruled, laid, lined })
   const sharedFiles = options.sharedFiles()
+  const isWorthKeeping = known === undefined && ruled.opened && laid.opened && lined.opened && overlayTrial === undefined && sharedFiles === ''
+  if (isWorthKeeping && facts.bwrap) options.trials?.keep(facts.bwrap.version)
   return sharedFiles === '' ? found : { ...found, facts: { ...found.facts, 'shared files': sharedFiles } }
 }
 
@@ -54,11 +66,13 @@ interface Findings {
   readonly ruled: Trial
   /** The same of one with an overlay on a folder. */
   readonly laid: Trial
+  /** The same of one in which runs can have liners. */
+  readonly lined: Trial
 }
 
 const notTried: Trial = { opened: false, said: 'not tried' }
 
-function describe(facts: HostFacts, { obstacles, cgroups, overlayTrial, ruled, laid }: Findings): Probe {
+function describe(facts: HostFacts, { obstacles, cgroups, overlayTrial, ruled, laid, lined }: Findings): Probe {
   return {
     driver: 'bwrap',
     tier: 'process',
@@ -66,7 +80,13 @@ function describe(facts: HostFacts, { obstacles, cgroups, overlayTrial, ruled, l
     obstacles,
     limits: judgeLimits(facts, 'unavailable' in cgroups ? (cgroups.enforces ?? cgroups.unavailable) : cgroups.enforces),
     users: judgeUsers(facts),
-    features: { ...judgeFeatures(facts, overlayTrial), commands: judgeCommands(ruled), 'mounts-overlay': judgeLaidMounts(laid), pause: judgePause(cgroups) },
+    features: {
+      ...judgeFeatures(facts, overlayTrial),
+      commands: judgeCommands(ruled),
+      'mounts-overlay': judgeLaidMounts(laid),
+      pause: judgePause(cgroups),
+      liners: judgeLiners(lined),
+    },
     filtersSyscalls: true,
     isolates: true,
     facts: {
@@ -80,6 +100,7 @@ function describe(facts: HostFacts, { obstacles, cgroups, overlayTrial, ruled, l
 interface Attempt {
   readonly commands: CellSpec['commands']
   readonly mounts?: CellSpec['mounts']
+  readonly liners?: boolean
   within(cell: Cell, signal: AbortSignal): Promise<void>
 }
 
@@ -108,10 +129,28 @@ const tryRules: Attempt = {
   },
 }
 
-type Trials = Readonly<Record<'ruled' | 'laid' | 'plain', Trial>>
+type CellTrials = Readonly<Record<'ruled' | 'laid' | 'plain', Trial>>
+
+interface Trials extends CellTrials {
+  readonly lined: Trial
+  /** Why a writable root could not be built; undefined where it could, or needs privilege that is not there. */
+  readonly overlayTrial: string | undefined
+}
+
+const allOpened: Trials = { ruled: { opened: true }, laid: { opened: true }, lined: { opened: true }, plain: { opened: true }, overlayTrial: undefined }
+
+async function tryAll(options: ProbeOptions, facts: HostFacts): Promise<Trials> {
+  const [cells, lined, overlayTrial] = await Promise.all([
+    tryCells(options),
+    // Its warden says hello only when a liner could be made.
+    tryCell(options, { ...tryNothing, liners: true }),
+    canMapRanges(facts) ? tryOverlay() : undefined,
+  ])
+  return { ...cells, lined, overlayTrial }
+}
 
 /** The hardest first: where that opens, the others would. */
-async function tryCells(options: ProbeOptions): Promise<Trials> {
+async function tryCells(options: ProbeOptions): Promise<CellTrials> {
   const folder = await makeTempFolder('glovebox-trial-')
   try {
     const mounts: CellSpec['mounts'] = [{ source: folder, target: '/workspace', mode: 'overlay' }]
@@ -130,7 +169,7 @@ async function tryCells(options: ProbeOptions): Promise<Trials> {
 async function tryCell(options: ProbeOptions, attempt: Attempt): Promise<Trial> {
   const signal = AbortSignal.timeout(trialMs)
   try {
-    const cell = await options.open({ ...trialSpec(), commands: attempt.commands, mounts: attempt.mounts ?? [] }, signal)
+    const cell = await options.open({ ...trialSpec(), commands: attempt.commands, mounts: attempt.mounts ?? [], liners: attempt.liners === true }, signal)
     try {
       await attempt.within(cell, signal)
     } finally {

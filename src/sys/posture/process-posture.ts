@@ -1,6 +1,6 @@
 /** What the kernel says of one process or thread, as observations. Of a process that is gone nothing is said: errors are the kernel's. */
 import type { Json, Observation } from '../../contract/posture.js'
-import { type IdMap, insideOf } from './id-map.js'
+import { type IdMap, insideOf, parseIdMap } from './id-map.js'
 import { differing, type Namespaces, readNamespaces } from './namespaces.js'
 import { readProc } from './proc-files.js'
 import { parseLimits } from './process-limits.js'
@@ -36,7 +36,7 @@ export function observeProcess(who: number | string, surroundings: Surroundings,
   const found = (control: string, value: Json, file: string): Observation => ({ control, value, evidence: 'kernel', source: source(file) })
   const limits = { ...parseLimits(readProc(who, 'limits')) }
   return [
-    found('ids', idsOf(status, surroundings), 'status'),
+    found('ids', idsOf(status, mapsOf(who, facts, surroundings)), 'status'),
     found('capabilities', { ...status.capabilities }, 'status'),
     found('no-new-privs', status.noNewPrivs, 'status'),
     found('seccomp', { mode: status.seccomp, filters: ownFilters(status, surroundings.inheritedFilters) }, 'status'),
@@ -49,7 +49,20 @@ export function ownFilters({ filters }: ProcessStatus, inherited: number): numbe
   return filters === null ? null : filters - inherited
 }
 
-function idsOf(status: ProcessStatus, { uidMap, gidMap }: Surroundings): Json {
+type Maps = Pick<Surroundings, 'uidMap' | 'gidMap'>
+
+/** In a liner ids are called otherwise than in the cell, by a map of its own. One that knows more than a single id of the cell's is none of ours. */
+function mapsOf(who: number | string, { namespaces }: ProcessFacts, cell: Surroundings): Maps {
+  if (namespaces.user === cell.namespaces.user) return cell
+  const read = (file: 'uid_map' | 'gid_map', above: IdMap): IdMap => {
+    const map = parseIdMap(readProc(who, file))
+    const [row] = map
+    return map.length === 1 && row?.[2] === 1 && insideOf(row[1], above) !== undefined ? map : []
+  }
+  return { uidMap: read('uid_map', cell.uidMap), gidMap: read('gid_map', cell.gidMap) }
+}
+
+function idsOf(status: ProcessStatus, { uidMap, gidMap }: Maps): Json {
   const uid = oneOf(status.uids)
   const gid = oneOf(status.gids)
   if (uid === undefined || gid === undefined) return `uids ${status.uids.join(' ')} and gids ${status.gids.join(' ')} of the host are not one each`
@@ -61,7 +74,16 @@ function oneOf(ids: readonly number[]): number | undefined {
   return ids.every((id) => id === ids[0]) ? ids[0] : undefined
 }
 
+const linerNamespaces = ['ipc', 'mnt', 'net', 'pid', 'user', 'uts'].join(', ')
+
+/** `cradle`: with the mounts of whoever makes liners, and otherwise the cell's. */
+export function placeOf(own: Namespaces, cell: Namespaces): string {
+  const others = differing(own, cell).join(', ')
+  if (others === '') return 'cell'
+  if (others === linerNamespaces) return 'liner'
+  return others === 'mnt' ? 'cradle' : `other ${others}`
+}
+
 function placementOf({ status, namespaces: own }: ProcessFacts, { namespaces, cgroupOf }: Surroundings): Json {
-  const others = differing(own, namespaces)
-  return { namespaces: others.length === 0 ? 'cell' : `other ${others.join(', ')}`, cgroup: cgroupOf(status.pids[0] ?? 0) }
+  return { namespaces: placeOf(own, namespaces), cgroup: cgroupOf(status.pids[0] ?? 0) }
 }

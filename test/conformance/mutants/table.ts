@@ -131,6 +131,14 @@ export const wardenMutants: readonly Mutant[] = [
 
 export const engineMutants: readonly Mutant[] = [
   {
+    name: 'hands a used sandbox of a pool out again',
+    driver: 'fake',
+    depth: 'engine',
+    twist: { platform: handOutAgain },
+    caughtBy: ['pools/handed-out-once', 'pools/never-used-again'],
+    among: 'pools/',
+  },
+  {
     name: 'ignores the time limit',
     driver: 'fake',
     depth: 'engine',
@@ -308,4 +316,19 @@ async function weaken(platform: Platform, spec: SpecInput, options?: CallOptions
 
 function withoutTier(spec: SpecInput): SpecInput {
   return spec.minTier === 'wasm' ? { ...spec, minTier: 'none' } : spec
+}
+
+/** Nothing of it is closed either, so that what was left can be found. */
+function handOutAgain(platform: Platform): Platform {
+  const first = new Map<string, Promise<SandboxInfo>>()
+  const kept = new Set<string>()
+  return lyingEngine({
+    acquire: async (real, pool, ...call) => {
+      const again = first.get(pool) ?? real.pools.acquire(pool, ...call)
+      first.set(pool, again)
+      kept.add((await again).id)
+      return again
+    },
+    close: (real, id) => (kept.has(id) ? Promise.resolve() : real.close(id)),
+  })(platform)
 }

@@ -94,11 +94,13 @@ export interface EngineLie {
   readonly request?: (request: RunRequest) => RunRequest
   readonly ending?: (ending: Ending, asked: RunRequest) => Ending
   readonly close?: (platform: Platform, id: string) => Promise<void>
+  readonly acquire?: (platform: Platform, ...call: Parameters<Platform['pools']['acquire']>) => ReturnType<Platform['pools']['acquire']>
 }
 
 export function lyingEngine(lie: EngineLie): (platform: Platform) => Platform {
   return (platform) => ({
     ...facetsOf(platform),
+    ...(lie.acquire && { pools: lyingPools(platform, lie.acquire) }),
     create: (spec: SpecInput, options) => lie.create?.(platform, spec, options) ?? platform.create(spec, options),
     info: (id, options) => platform.info(id, options),
     list: (filter, options) => platform.list(filter, options),
@@ -133,15 +135,29 @@ function withEnding(program: PlatformProcess, change: (ending: Ending) => Ending
   }
 }
 
-/** What no lie is about. */
+function lyingPools(platform: Platform, acquire: NonNullable<EngineLie['acquire']>): Platform['pools'] {
+  const { pools } = platform
+  return {
+    create: (spec, settings, options) => pools.create(spec, settings, options),
+    status: (pool, options) => pools.status(pool, options),
+    acquire: (pool, claim, options) => acquire(platform, pool, claim, options),
+    close: (pool) => pools.close(pool),
+    take: (spec, options) => pools.take(spec, options),
+    release: (sandbox) => pools.release(sandbox),
+    run: (place, request, options) => pools.run(place, request, options),
+  }
+}
+
+/** What few lies are about. */
 function facetsOf({
   life,
+  pools,
   ports,
   files,
   processes,
   snapshots,
   changes,
   code,
-}: Platform): Pick<Platform, 'life' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes' | 'code'> {
-  return { life, ports, files, processes, snapshots, changes, code }
+}: Platform): Pick<Platform, 'life' | 'pools' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes' | 'code'> {
+  return { life, pools, ports, files, processes, snapshots, changes, code }
 }

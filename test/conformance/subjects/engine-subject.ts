@@ -1,8 +1,8 @@
-import type { HostView, Subject, SubjectProcess, SubjectSandbox } from '../../../src/conformance/index.js'
+import type { HostView, Subject, SubjectProcess, SubjectResult, SubjectSandbox } from '../../../src/conformance/index.js'
 import type { Probe } from '../../../src/contract/driver.js'
 import type { Platform } from '../../../src/contract/platform.js'
 import { exchange } from './exchange.js'
-import { Sandbox } from '../../../src/sandbox/index.js'
+import { type RunResult, Sandbox, SandboxPool } from '../../../src/sandbox/index.js'
 
 export interface EngineSubjectOptions {
   readonly platform: Platform
@@ -24,7 +24,22 @@ export async function createEngineSubject({ platform, driver, host }: EngineSubj
       const sandbox = await Sandbox.create({ driver, ...leastTier(probe), ...spec, platform, ...(signal && { signal }) })
       return wrapSandbox(platform, sandbox)
     },
+    pool: async ({ size }) => {
+      const pool = await SandboxPool.create({ driver, ...leastTier(probe), platform, size })
+      return {
+        acquire: async () => {
+          const sandbox = await pool.acquire()
+          return { id: sandbox.id, sandbox: wrapSandbox(platform, sandbox) }
+        },
+        run: async (command) => resultOf(await pool.run(command)),
+        close: () => pool.close(),
+      }
+    },
   }
+}
+
+function resultOf({ outcome, stdoutBytes, stderrBytes, usage, truncated }: RunResult): SubjectResult {
+  return { outcome, stdout: stdoutBytes, stderr: stderrBytes, usage, truncated }
 }
 
 /** A driver without a boundary has to be asked for in so many words. */
@@ -36,8 +51,7 @@ function wrapSandbox(platform: Platform, sandbox: Sandbox): SubjectSandbox {
   return {
     run: async (command, options = {}) => {
       const { output, ...rest } = options
-      const result = await sandbox.run(command, { ...rest, ...(output && { output: output.limit, onOutputLimit: output.onLimit }) })
-      return { outcome: result.outcome, stdout: result.stdoutBytes, stderr: result.stderrBytes, usage: result.usage, truncated: result.truncated }
+      return resultOf(await sandbox.run(command, { ...rest, ...(output && { output: output.limit, onOutputLimit: output.onLimit }) }))
     },
     start: async (command, options = {}): Promise<SubjectProcess> => platform.start(sandbox.id, { command, ...options }),
     pause: async (options) => void (await sandbox.pause(options)),

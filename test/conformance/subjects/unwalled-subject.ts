@@ -44,6 +44,7 @@ const boast: Probe = {
     'mounts-overlay': { available: true },
     'mounts-rw': { available: true },
     'root-overlay': { available: true },
+    liners: { available: true },
     pause: { available: true },
   },
   users: { user: { available: true }, root: { available: true } },

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
+import { innerPid } from '../../../src/sys/posture/process-tree.js'
 import { findProcesses, parentOf } from '../../../src/sys/processes.js'
 import { type Guest, openGuest } from './open-guest.js'
 import { testUnless } from '../../unless.js'
@@ -22,10 +23,10 @@ afterAll(async () => {
   rmSync(canary)
 })
 
-/** The cell's first process as the host sees it: the child of our child. */
+/** The cell's first process as the host sees it: a child of our child, and the first in its own eyes. */
 function wardenPid(): number {
   const [monitor] = findProcesses((pid) => parentOf(pid) === process.pid && /bwrap/.test(readFileSync(`/proc/${pid}/cmdline`, 'latin1')))
-  const [warden] = findProcesses((pid) => parentOf(pid) === monitor)
+  const [warden] = findProcesses((pid) => parentOf(pid) === monitor && innerPid(pid) === 1)
   return warden as number
 }
 

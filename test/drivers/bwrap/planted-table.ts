@@ -100,7 +100,7 @@ export const plantedMistakes: readonly Planted[] = [
     mistake: 'a bounding set that was not dropped',
     control: 'capabilities',
     noticed: 'run',
-    warden: { file: 'program.c', passage: '  bound_capabilities(child);\n', instead: '  (void)bound_capabilities;\n' },
+    warden: { file: 'program-gate.c', passage: '  bound_capabilities(child);\n', instead: '  (void)bound_capabilities;\n' },
   },
   {
     mistake: 'core dumps',
@@ -122,9 +122,9 @@ export const plantedMistakes: readonly Planted[] = [
     control: 'descriptors',
     noticed: 'run',
     warden: {
-      file: 'program.c',
-      passage: '  load_filter(&child);\n',
-      instead: '  if (dup(1) < 0) fail(&child, "leak", "a descriptor");\n  load_filter(&child);\n',
+      file: 'program-gate.c',
+      passage: '  load_filter(child);\n',
+      instead: '  if (dup(1) < 0) fail(child, "leak", "a descriptor");\n  load_filter(child);\n',
     },
   },
   {
@@ -132,6 +132,6 @@ export const plantedMistakes: readonly Planted[] = [
     control: 'placement',
     noticed: 'run',
     needs: 'cgroups',
-    warden: { file: 'program.c', passage: '  join_groups(&child);\n', instead: '  (void)join_groups;\n' },
+    warden: { file: 'program-gate.c', passage: '  join_groups(child);\n', instead: '  (void)join_groups;\n' },
   },
 ]

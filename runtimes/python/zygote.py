@@ -1,0 +1,209 @@
+# The zygote of Python: imports what it was told to, and then is forked for each run. Nothing that came from a run is ever here, but in those forks.
+#
+# A fork goes on as if it were a python3 that was just started with the arguments of its run, so far as that can be had: what is left are the modules
+# that are there already, the seed of str hashes, and one frame below the program's own.
+import ctypes
+import gc
+import importlib
+import os
+import sys
+
+SOCKET, LIBRARY = 3, 4
+INTERRUPTED = -2
+
+
+def prepare(names):
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:
+            sys.exit(f"import {name}: {type(error).__name__}: {error}")
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:
+        sys.exit(f"import {' '.join(names)}: {threads - 1} threads were started, and no fork would have them")
+
+
+def texts(address):
+    entries = ctypes.cast(address, ctypes.POINTER(ctypes.c_char_p))
+    found = []
+    while entries[len(found)] is not None:
+        found.append(entries[len(found)])
+    return found
+
+
+def serve():
+    library = ctypes.PyDLL(f"/proc/self/fd/{LIBRARY}")
+    os.close(LIBRARY)
+    gc.collect()
+    gc.freeze()
+    # Whoever reads the word may ask for a fork at once.
+    library.glovebox_greet(SOCKET)
+    print(f"ready {sys.executable}", flush=True)
+    argv, envp = ctypes.c_void_p(), ctypes.c_void_p()
+    ctypes.pythonapi.PyOS_BeforeFork()
+    if library.glovebox_serve(SOCKET, ctypes.byref(argv), ctypes.byref(envp)) != 0:
+        os._exit(1)
+    ctypes.pythonapi.PyOS_AfterFork_Child()
+    return library, [os.fsdecode(each) for each in texts(argv)], texts(envp)
+
+
+def take_environment(entries):
+    os.environ.clear()
+    for entry in entries:
+        name, _, value = entry.partition(b"=")
+        os.environb[name] = value
+    if "TZ" in os.environ:
+        import time
+
+        time.tzset()
+
+
+def restore_signals():
+    import _signal
+
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    for name in ("SIGPIPE", "SIGXFSZ"):
+        _signal.signal(getattr(_signal, name), _signal.SIG_IGN)
+
+
+def renumber():
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        threading.main_thread()._set_native_id()
+
+
+def reseed():
+    mtrand = sys.modules.get("numpy.random.mtrand")
+    if mtrand is not None:
+        mtrand.seed()
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None:
+        process.current_process().authkey = os.urandom(32)
+
+
+def code_of(argv):
+    """The code, and what becomes of the module, of `-c CODE` and `FILE`."""
+    main = sys.modules["__main__"].__dict__
+    if argv[1] == "-c":
+        sys.argv = ["-c", *argv[3:]]
+        sys.path[0] = ""
+        return argv[2], "<string>", main
+    path = argv[1]
+    sys.argv = argv[1:]
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+    except OSError as error:
+        shown = os.path.join(os.getcwd(), path)
+        print(f"{argv[0]}: can't open file {shown!r}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)
+        sys.exit(2)
+    from importlib.machinery import SourceFileLoader
+
+    sys.path[0] = os.path.dirname(os.path.realpath(path))
+    main.update(__file__=path, __cached__=None, __loader__=SourceFileLoader("__main__", path))
+    return source, path, main
+
+
+def report(error, frames):
+    """As an interpreter does with what nothing caught: the exit status."""
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, frames
+    try:
+        sys.excepthook(type(error), error, frames)
+    except SystemExit as leaving:
+        return status_of(leaving)
+    except BaseException as worse:
+        print("Error in sys.excepthook:", file=sys.stderr)
+        # What called the hook is no frame of the program's, and the original is told below.
+        worse.__context__ = None if worse.__context__ is error else worse.__context__
+        worse.__traceback__ = worse.__traceback__.tb_next
+        sys.__excepthook__(type(worse), worse, worse.__traceback__)
+        print("\nOriginal exception was:", file=sys.stderr)
+        sys.__excepthook__(type(error), error, frames)
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+
+
+def status_of(leaving):
+    code = leaving.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF if -(2**63) <= code < 2**63 else 0xFF
+    try:
+        print(code, file=sys.stderr)
+    except BaseException:
+        pass
+    return 1
+
+
+def flush():
+    whole = True
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None and not stream.closed:
+                stream.flush()
+        except BaseException as error:
+            if stream is sys.stdout:
+                whole = False
+                print(f"Exception ignored in: {stream!r}\n{type(error).__name__}: {error}", file=sys.stderr)
+    return whole
+
+
+def finish(main):
+    """What is left of a program when its code is done. Modules that were there before it stay as they are: to take them apart would copy all that forks share."""
+    import atexit
+
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        threading._shutdown()
+    atexit._run_exitfuncs()
+    if not flush():
+        return False
+    for name in [name for name in main if name != "__builtins__"]:
+        main[name] = None
+    gc.collect()
+    return flush()
+
+
+def begin(names):
+    prepare(names)
+    library, argv, envp = serve()
+    restore_signals()
+    take_environment(envp)
+    renumber()
+    reseed()
+    sys.orig_argv = argv
+    return library, argv
+
+
+def execute(argv):
+    try:
+        source, name, main = code_of(argv)
+        code = compile(source, name, "exec", dont_inherit=True)
+    except SystemExit as leaving:
+        return status_of(leaving)
+    except BaseException as error:
+        error.__traceback__ = None
+        return report(error, None)
+    try:
+        exec(code, main)
+    except SystemExit as leaving:
+        return status_of(leaving)
+    except BaseException as error:
+        # Its first frame is this one.
+        error.__traceback__ = error.__traceback__.tb_next
+        return report(error, error.__traceback__)
+    return 0
+
+
+def run(names):
+    library, argv = begin(names)
+    status = execute(argv)
+    try:
+        whole = finish(sys.modules["__main__"].__dict__)
+    except BaseException as error:
+        report(error, error.__traceback__)
+        whole = True
+    library.glovebox_exit(status if whole else 120)
+
+
+run(sys.argv[1:])

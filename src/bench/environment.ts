@@ -1,0 +1,40 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import os from 'node:os'
+import type { Peer } from './ground.js'
+import type { Environment } from './report.js'
+
+/** What a reader needs to compare two reports; nothing that names the machine. */
+export function environmentOf(facts: { readonly version: string; readonly commit?: string; readonly peers: readonly Peer[] }): Environment {
+  return {
+    date: new Date().toISOString(),
+    glovebox: facts.version,
+    ...(facts.commit !== undefined && { commit: facts.commit }),
+    kernel: os.release(),
+    cpu: cpuModel(),
+    cores: os.availableParallelism(),
+    memoryGiB: Math.round(os.totalmem() / 2 ** 30),
+    node: process.version,
+    python: versionOf('/usr/bin/python3', ['--version']),
+    bwrap: versionOf('bwrap', ['--version']),
+    user: process.getuid?.() === 0 ? 'root' : 'ordinary',
+    ...Object.fromEntries(facts.peers.map(({ name, version }) => [name, version])),
+  }
+}
+
+function cpuModel(): string {
+  return /model name\s*: (.*)/.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1] ?? os.arch()
+}
+
+/** The first line that a program says of itself. */
+export function versionOf(file: string, args: readonly string[]): string {
+  try {
+    return (
+      execFileSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+        .trim()
+        .split('\n')[0] ?? ''
+    )
+  } catch {
+    return 'missing'
+  }
+}

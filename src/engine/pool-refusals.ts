@@ -1,0 +1,45 @@
+import { checkCallOptions } from '../contract/call-options.js'
+import { SandboxError } from '../contract/errors.js'
+import { kindOf } from '../contract/plain-object.js'
+import { freshKinds, type OneShotCall, type PoolSettings } from '../contract/pools.js'
+import type { Spec } from '../contract/spec.js'
+
+/** Throws SandboxError('invalid') naming the option. */
+export function checkOneShot(options: OneShotCall): OneShotCall {
+  const { fresh, pool } = checkCallOptions(options, ['signal', 'fresh', 'pool'])
+  if (fresh !== undefined && !freshKinds.includes(fresh)) {
+    throw new SandboxError('invalid', `fresh: expected one of ${freshKinds.map((kind) => `'${kind}'`).join(', ')}`)
+  }
+  if (pool !== undefined && typeof pool !== 'boolean') throw new SandboxError('invalid', `pool: expected true or false, got ${kindOf(pool)}`)
+  if (fresh === 'liner' && pool === false) throw new SandboxError('invalid', "pool: cannot be false with fresh: 'liner', which is in a cell that is kept")
+  return options
+}
+
+/** Throws SandboxError('invalid') naming what does not go with the rest. */
+export function checkSettings({ size, max, fresh, imports, recycleAfterRuns }: PoolSettings): void {
+  if (size !== undefined && max !== undefined && size > max) throw new SandboxError('invalid', `size: ${size} is above max, which is ${max}`)
+  if (fresh === 'liner') return
+  const idle = Object.entries({ imports, recycleAfterRuns }).find(([, value]) => value !== undefined)
+  if (idle) throw new SandboxError('invalid', `${idle[0]}: is only for a pool with fresh: 'liner'`)
+}
+
+/** Throws SandboxError('unsupported') naming what no run in a liner can have. */
+export function checkLined({ root, commands, mounts, seccomp, user }: Pick<Spec, 'root' | 'commands' | 'mounts' | 'seccomp' | 'user'>): void {
+  const wished = {
+    root: root === 'overlay',
+    commands: commands !== undefined,
+    mounts: mounts.length > 0,
+    seccomp: seccomp !== undefined,
+    user: user === 'root',
+  }
+  const field = Object.entries(wished).find(([, isWished]) => isWished)?.[0]
+  if (field !== undefined) throw new SandboxError('unsupported', `${field}: a run in a liner cannot have it`, { hint: "fresh: 'cell'" })
+}
+
+export function noLiners(why: string): SandboxError {
+  return new SandboxError('unsupported', `fresh: 'liner' cannot be had here: ${why}`, { hint: "fresh: 'cell'" })
+}
+
+export function tooMany(count: number): SandboxError {
+  return new SandboxError('busy', `there are ${count} sandboxes; no more are allowed at once`)
+}

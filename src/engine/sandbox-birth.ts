@@ -1,0 +1,37 @@
+import type { SandboxInfo } from '../contract/platform.js'
+import type { PlannedSandbox } from '../policy/apply.js'
+import type { MadeHome } from './live-cell.js'
+import type { Preparation } from './making.js'
+
+/** A cell that is made and becomes a sandbox now. */
+export interface Birth {
+  readonly id: string
+  /** What was asked for. */
+  readonly planned: PlannedSandbox
+  readonly preparation: Preparation
+  readonly home: MadeHome
+  /** Whether it was made before anyone asked. */
+  readonly pooled: boolean
+  /** In no list: nobody has it but who made it. */
+  readonly isHidden?: boolean
+  /** Nothing of it is left. */
+  onGone?(): void
+}
+
+/** What is told of it at first: its times begin now. */
+export function infoAtBirth({ id, planned, preparation, home }: Birth): SandboxInfo {
+  const { spec, choice, cell } = preparation
+  const now = Date.now()
+  return {
+    id,
+    state: 'running',
+    spec: { ...planned.spec, limits: spec.limits, mounts: spec.mounts },
+    ...(cell.root.id !== undefined && { templateId: cell.root.id }),
+    driver: home.probe.driver,
+    tier: home.probe.tier,
+    createdAt: new Date(now).toISOString(),
+    expiresAt: new Date(now + planned.spec.lifetimeMs).toISOString(),
+    unenforced: choice.unenforced,
+    clamped: planned.clamped,
+  }
+}

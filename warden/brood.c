@@ -1,0 +1,138 @@
+#include "brood.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "liner.h"
+
+pid_t brood_clone(int namespaces)
+{
+  return (pid_t)syscall(SYS_clone, (unsigned long)(namespaces | CLONE_PARENT | SIGCHLD), 0, 0, 0, 0);
+}
+
+static void take_descriptors(struct brood_message *message, struct msghdr *header)
+{
+  message->fd_count = 0;
+  for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part; part = CMSG_NXTHDR(header, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    message->fd_count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    memcpy(message->fds, CMSG_DATA(part), message->fd_count * sizeof(int));
+  }
+}
+
+/* False when the warden is gone. */
+static bool hear(struct brood *brood)
+{
+  union {
+    struct cmsghdr aligned;
+    char bytes[CMSG_SPACE(BROOD_FDS_MOST * sizeof(int))];
+  } control;
+  struct brood_message *message = &brood->message;
+  struct iovec part = { .iov_base = message->bytes, .iov_len = sizeof message->bytes };
+  struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes };
+  ssize_t got;
+  while ((got = recvmsg(brood->socket, &header, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) { }
+  message->length = got > 0 ? (size_t)got : 0;
+  take_descriptors(message, &header);
+  return got > 0;
+}
+
+static void settle(struct brood *brood)
+{
+  struct brood_message *message = &brood->message;
+  const struct brood_setup *setup = &message->setup;
+  struct warden *warden = &brood->warden;
+  if (message->length != sizeof *setup + setup->filter_length * sizeof(struct sock_filter) || message->fd_count != setup->join_count) return;
+  warden->filter = malloc(message->length - sizeof *setup + 1);
+  if (!warden->filter) return;
+  memcpy(warden->filter, message->bytes + sizeof *setup, message->length - sizeof *setup);
+  warden->filter_length = setup->filter_length;
+  warden->files = setup->files;
+  warden->layers = -1;
+  warden->join_count = setup->join_count;
+  for (uint32_t i = 0; i < setup->join_count; i++) {
+    warden->joins[i].fd = message->fds[i];
+    memcpy(warden->joins[i].file, setup->join_files[i], sizeof warden->joins[i].file);
+  }
+  brood->lining = setup->lining;
+  brood->ready = true;
+}
+
+/* The payload as it was sent; what is spilled is read into memory that is never given back. NULL with errno. */
+static const uint8_t *payload_of(const struct brood_message *message)
+{
+  const struct brood_order *order = &message->order;
+  if (!order->spilled) return message->bytes + sizeof *order;
+  uint8_t *bytes = malloc(order->length + 1);
+  if (!bytes) return NULL;
+  for (size_t got = 0; got < order->length;) {
+    ssize_t more = pread(message->fds[1], bytes + got, order->length - got, (off_t)got);
+    if (more <= 0) return NULL;
+    got += (size_t)more;
+  }
+  return bytes;
+}
+
+/* In the process that was made: from what came to what is to be done. What cannot be told of by the link is told by its end. */
+static void plan_from(const struct brood *brood, struct plan *plan, struct start *start)
+{
+  const struct brood_message *message = &brood->message;
+  const uint8_t *payload = payload_of(message);
+  if (!payload || start_parse(payload, message->order.length, start)) _exit(1);
+  *plan = (struct plan){ .warden = &brood->warden, .start = start, .streams = { -1, -1, -1, -1 }, .link = message->fds[0], .liner = true };
+  size_t next = message->order.spilled ? 2 : 1;
+  for (int stream = 0; stream < 3; stream++)
+    if (message->order.streams >> stream & 1) plan->streams[stream] = message->fds[next++];
+}
+
+static void answer(int socket, pid_t pid)
+{
+  const struct brood_answer words = { .pid = pid < 0 ? 0 : pid, .error = pid < 0 ? errno : 0 };
+  while (send(socket, &words, sizeof words, MSG_NOSIGNAL) < 0 && errno == EINTR) { }
+}
+
+/* True in the program of a liner. */
+static bool obey(struct brood *brood, struct plan *plan, struct start *start)
+{
+  const uint32_t kind = brood->message.kind;
+  errno = EPROTO;
+  pid_t pid = -1;
+  if (kind == BROOD_LINER && brood->ready) pid = brood_clone(LINER_NAMESPACES);
+  else if (kind == BROOD_ZYGOTE && brood->become_zygote) pid = brood_clone(0);
+  if (pid) {
+    answer(brood->socket, pid);
+    return false;
+  }
+  plan_from(brood, plan, start);
+  if (kind == BROOD_ZYGOTE) brood->become_zygote(brood, plan);
+  keeper_take_places(plan);
+  liner_furnish(plan, &brood->lining);
+  return true;
+}
+
+/* A later fork has all this memory, and the next message may be shorter: of one run's arguments and environment the next must find nothing. */
+static void forget(struct brood_message *message)
+{
+  for (size_t i = 0; message->kind != BROOD_SETUP && i < message->fd_count; i++) close(message->fds[i]);
+  explicit_bzero(message->bytes, message->length);
+}
+
+void brood_greet(int socket)
+{
+  answer(socket, 0);
+}
+
+int brood_serve(struct brood *brood, struct plan *plan, struct start *start)
+{
+  while (hear(brood)) {
+    if (brood->message.kind == BROOD_SETUP) settle(brood);
+    else if (obey(brood, plan, start)) return keeper_keep(plan);
+    forget(&brood->message);
+  }
+  _exit(0);
+}
