@@ -36,8 +36,15 @@ export function listProc(who: number | string, folder: string): string[] {
   return readdirSync(`/proc/${who}/${folder}`)
 }
 
+/** Of a process that goes in this very moment the kernel says that its links may not be read; asked again, it says that there is none. */
 export function linkInProc(who: number | string, file: string): string {
-  return readlinkSync(`/proc/${who}/${file}`)
+  const path = `/proc/${who}/${file}`
+  try {
+    return readlinkSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EACCES') throw error
+    return readlinkSync(path)
+  }
 }
 
 /** Names the file that a process executes, wherever that is mounted. */
