@@ -36,14 +36,13 @@ export function listProc(who: number | string, folder: string): string[] {
   return readdirSync(`/proc/${who}/${folder}`)
 }
 
-/** Of a process that goes in this very moment the kernel says that its links may not be read; asked again, it says that there is none. */
+/** Of a process that is just ending the kernel says to some that its links may not be read: it has no memory any more, and counts as gone. */
 export function linkInProc(who: number | string, file: string): string {
-  const path = `/proc/${who}/${file}`
   try {
-    return readlinkSync(path)
+    return readlinkSync(`/proc/${who}/${file}`)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EACCES') throw error
-    return readlinkSync(path)
+    const isEnding = (error as NodeJS.ErrnoException).code === 'EACCES' && !/^VmSize:/m.test(readProc(who, 'status'))
+    throw isEnding ? Object.assign(new Error(`process ${who} is ending`, { cause: error }), { code: 'ESRCH' }) : error
   }
 }
 
