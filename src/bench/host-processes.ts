@@ -50,7 +50,11 @@ function pssOf(pid: number): number {
       `memory of process ${pid} cannot be read (${(error as NodeJS.ErrnoException).code}); the kernel does not tell it to this user`,
     )
   }
-  return Number(/^Pss:\s+(\d+) kB/m.exec(text)?.[1] ?? 0) * 1024
+  // Of one that is just ending the file is empty.
+  if (text === '') return 0
+  const [, kibibytes] = /^Pss:\s+(\d+) kB/m.exec(text) ?? []
+  if (kibibytes === undefined) throw new SandboxError('unsupported', `memory of process ${pid} cannot be read: the kernel tells no Pss`)
+  return Number(kibibytes) * 1024
 }
 
 export function availableBytes(): number {

@@ -102,7 +102,8 @@ print(raw(272, 0x10000000), raw(308, 0, 0), raw(165, 0, 0, 0, 0, 0), [n for n in
   test('go on without a zygote that died, and have another soon', { timeout: 10_000 }, async () => {
     await new Promise((resolve) => setTimeout(resolve, 1100))
     const [old] = called('zygote')
-    killProcess(old ?? 0)
+    if (old === undefined) throw new Error('there is no zygote')
+    killProcess(old)
     expect((await py('print("still")')).out).toBe('still\n')
     await waitUntil(() => called('zygote').some((pid) => pid !== old))
     await lined.sandbox.ensureZygote(order)
