@@ -66,7 +66,7 @@ export interface PoolStatus {
 }
 
 export interface OneShotCall extends CallOptions {
-  /** `cell` unless given. */
+  /** Of a command `liner` unless given, where there can be one, else `cell`. Given, it is that or refused. */
   readonly fresh?: Fresh
   /** False: it is created for this call. True unless given: it comes from where such are kept ready, once there are any. */
   readonly pool?: boolean

@@ -62,12 +62,23 @@ export interface MadeCell {
   readonly inspector: Inspector | undefined
 }
 
-export async function prepareCell({ id, planned, origin, liners }: Order, { makers, filters, probes }: Tools): Promise<Preparation> {
-  const { spec, policy } = planned
+/** What the driver says of itself that would be chosen. Throws as a creation would. */
+export async function chosenProbe(planned: PlannedSandbox, tools: Pick<Tools, 'makers' | 'probes'>): Promise<Probe> {
+  return (await choose(planned, tools)).choice.probe
+}
+
+async function choose({ spec, policy }: PlannedSandbox, { makers, probes }: Pick<Tools, 'makers' | 'probes'>): Promise<Pick<Preparation, 'driver' | 'choice'>> {
   const drivers = candidates(spec, allowedDrivers(makers.drivers, policy))
   const choice = chooseDriver(spec, await probes.known(drivers))
   const driver = drivers.find((each) => each.name === choice.probe.driver)
   if (!driver) throw new SandboxError('internal', `driver ${choice.probe.driver} answers under another name`)
+  return { driver, choice }
+}
+
+export async function prepareCell({ id, planned, origin, liners }: Order, tools: Tools): Promise<Preparation> {
+  const { makers, filters } = tools
+  const { spec, policy } = planned
+  const { driver, choice } = await choose(planned, tools)
   const [root, mounts] = await Promise.all([
     makers.templates.resolve(spec.template),
     spec.mounts.length === 0 ? [] : makers.mounts(spec.mounts),

@@ -55,9 +55,9 @@ export class PoolClasses {
   /** A liner is in a cell that is kept; that more are kept ready waits for a sign that more will follow. */
   linersFor(planned: PlannedSandbox): LinerPool {
     const { known, isSoon } = this.#see(planned, 'liner')
-    const more = { recycleAfterRuns: usualRuns, imports: undefined, expectsPython: false, sign: (unsigned: UnsignedReceipt) => this.#order.sign(unsigned) }
+    const more = { recycleAfterRuns: usualRuns, imports: undefined, isForOne: true, sign: (unsigned: UnsignedReceipt) => this.#order.sign(unsigned) }
     known.liners ??= new LinerPool({ ...this.#common(planned), ...more, sizes: { ...this.#sizes, size: 0 } }, this.#ground)
-    if (isSoon) known.liners.pool.resize(this.#sizes.size)
+    if (isSoon) known.liners.expectMore(this.#sizes.size)
     return known.liners
   }
 

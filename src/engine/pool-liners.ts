@@ -18,8 +18,8 @@ export interface LinerPoolOrder {
   readonly recycleAfterRuns: number
   /** Modules that are imported ahead, or there is no cell; undefined: none, and where there is no Python that is fine. */
   readonly imports: readonly string[] | undefined
-  /** Whether Python is expected before anyone has run it. */
-  readonly expectsPython: boolean
+  /** Nothing says yet that a second run follows: nothing is made ahead, and Python only once it was run. */
+  readonly isForOne?: boolean
   sign(unsigned: UnsignedReceipt): Promise<Receipt>
   onChange(): void
 }
@@ -36,11 +36,13 @@ export class LinerPool {
   readonly #order: LinerPoolOrder
   readonly #ground: PoolGround
   #hasPython: boolean
+  #isForOne: boolean
 
   constructor(order: LinerPoolOrder, ground: PoolGround) {
     this.#order = order
     this.#ground = ground
-    this.#hasPython = order.expectsPython
+    this.#isForOne = order.isForOne === true
+    this.#hasPython = !this.#isForOne
     this.pool = new Pool({
       name: order.name,
       ...order.sizes,
@@ -61,6 +63,12 @@ export class LinerPool {
   /** Cells that somebody's run is in: they are in no list of sandboxes. */
   get hidden(): number {
     return this.pool.status.inUse
+  }
+
+  /** Others will follow: so many cells are kept ready from now on. */
+  expectMore(size: number): void {
+    this.#isForOne = false
+    this.pool.resize(size)
   }
 
   async run(planned: PlannedSandbox, request: RunRequest, signal?: AbortSignal): Promise<OneShot> {
@@ -88,7 +96,7 @@ export class LinerPool {
     const home = { ...made, root: preparation.cell.root }
     const sandbox = this.#ground.bear({ id, planned, preparation, home, pooled: true, isHidden: true })
     const { imports } = this.#order
-    const zygote = (): ZygoteOrder | undefined => (this.#hasPython ? { language: 'python', imports: imports ?? [] } : undefined)
+    const zygote = (): ZygoteOrder | undefined => (this.#hasPython && !this.#isForOne ? { language: 'python', imports: imports ?? [] } : undefined)
     const item = new LinedCell({ sandbox, home, zygote, onFailure: (error) => this.pool.note(error) })
     try {
       // What was asked for by name is there, or the cell is not.

@@ -2,6 +2,7 @@ import { checkCallOptions } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
 import { kindOf } from '../contract/plain-object.js'
 import { freshKinds, type OneShotCall, type PoolSettings } from '../contract/pools.js'
+import type { RunRequest } from '../contract/run.js'
 import type { Spec } from '../contract/spec.js'
 
 /** Throws SandboxError('invalid') naming the option. */
@@ -23,8 +24,10 @@ export function checkSettings({ size, max, fresh, imports, recycleAfterRuns }: P
   if (idle) throw new SandboxError('invalid', `${idle[0]}: is only for a pool with fresh: 'liner'`)
 }
 
-/** Throws SandboxError('unsupported') naming what no run in a liner can have. */
-export function checkLined({ root, commands, mounts, seccomp, user }: Pick<Spec, 'root' | 'commands' | 'mounts' | 'seccomp' | 'user'>): void {
+type LinedFields = Pick<Spec, 'root' | 'commands' | 'mounts' | 'seccomp' | 'user'>
+
+/** What of a sandbox no run in a liner can have; undefined when it can have all of it. */
+export function unlinedField({ root, commands, mounts, seccomp, user }: LinedFields): string | undefined {
   const wished = {
     root: root === 'overlay',
     commands: commands !== undefined,
@@ -32,8 +35,19 @@ export function checkLined({ root, commands, mounts, seccomp, user }: Pick<Spec,
     seccomp: seccomp !== undefined,
     user: user === 'root',
   }
-  const field = Object.entries(wished).find(([, isWished]) => isWished)?.[0]
+  return Object.entries(wished).find(([, isWished]) => isWished)?.[0]
+}
+
+/** Throws SandboxError('unsupported') naming what no run in a liner can have. */
+export function checkLined(spec: LinedFields): void {
+  const field = unlinedField(spec)
   if (field !== undefined) throw new SandboxError('unsupported', `${field}: a run in a liner cannot have it`, { hint: "fresh: 'cell'" })
+}
+
+/** Whether a run in a liner can be so; what is no request at all is told wherever it is run. */
+export function isLinable(request: unknown): boolean {
+  const { terminal, background, user } = (typeof request === 'object' && request !== null ? request : {}) as Partial<RunRequest>
+  return terminal === undefined && !background && user !== 'root'
 }
 
 export function noLiners(why: string): SandboxError {

@@ -26,7 +26,8 @@ import { CellPool, type CellPoolOrder, type PoolGround, sizesFor } from './pool-
 import { PoolClasses, usualRuns } from './pool-classes.js'
 import { Closings } from './pool-closings.js'
 import { LinerPool } from './pool-liners.js'
-import { checkLined, checkOneShot, checkSettings, tooMany } from './pool-refusals.js'
+import { chosenProbe } from './making.js'
+import { checkLined, checkOneShot, checkSettings, isLinable, tooMany, unlinedField } from './pool-refusals.js'
 
 /** What pools need of the engine, besides what they make cells with. */
 export interface PoolsHost extends Omit<PoolGround, 'count' | 'checkRoom' | 'makeRoom'> {
@@ -46,6 +47,11 @@ export interface PoolsHost extends Omit<PoolGround, 'count' | 'checkRoom' | 'mak
 
 interface OwnPool {
   readonly kept: CellPool | LinerPool
+  readonly planned: PlannedSandbox
+}
+
+interface Lined {
+  readonly kept: LinerPool
   readonly planned: PlannedSandbox
 }
 
@@ -130,7 +136,7 @@ export class PoolsFacet implements PlatformPools {
     const call = checkOneShot(options)
     const { signal } = call
     signal?.throwIfAborted()
-    const lined = this.#linedFor(place, call)
+    const lined = await this.#linedFor(place, request, call)
     if (lined)
       return this.#host.during(lined.planned, signal, (within) => lined.kept.run(lined.planned, request, AbortSignal.any(signal ? [signal, within] : [within])))
     const sandbox = 'pool' in place ? await this.#acquire(place.pool, {}, signal) : await this.#take(place.spec, call)
@@ -189,7 +195,7 @@ export class PoolsFacet implements PlatformPools {
 
   #open(order: CellPoolOrder, { fresh, imports, recycleAfterRuns = usualRuns }: PoolSettings): CellPool | LinerPool {
     if (fresh === 'cell') return new CellPool(order, this.#ground)
-    return new LinerPool({ ...order, imports, recycleAfterRuns, expectsPython: true, sign: (unsigned) => this.#host.sign(unsigned) }, this.#ground)
+    return new LinerPool({ ...order, imports, recycleAfterRuns, sign: (unsigned) => this.#host.sign(unsigned) }, this.#ground)
   }
 
   async #acquire(pool: string, claim: Claim, signal: AbortSignal | undefined): Promise<LiveSandbox> {
@@ -220,16 +226,30 @@ export class PoolsFacet implements PlatformPools {
   }
 
   /** Undefined for a run that has a cell of its own. */
-  #linedFor(place: OneShotPlace, { fresh }: OneShotCall): { readonly kept: LinerPool; readonly planned: PlannedSandbox } | undefined {
+  async #linedFor(place: OneShotPlace, request: RunRequest, { fresh, pool }: OneShotCall): Promise<Lined | undefined> {
     if ('pool' in place) {
       const { kept, planned } = this.#find(place.pool)
       return kept instanceof LinerPool ? { kept, planned } : undefined
     }
-    if (fresh !== 'liner') return undefined
-    const planned = this.#host.plan(place.spec)
+    if (fresh === 'cell' || pool === false) return undefined
+    const planned = fresh === 'liner' ? this.#linedPlan(place.spec) : await this.#linablePlan(place.spec, request)
+    return planned && { kept: this.#classes.linersFor(planned), planned }
+  }
+
+  /** Throws what no run in a liner can have: it was asked for by name. */
+  #linedPlan(spec: SpecInput): PlannedSandbox {
+    const planned = this.#host.plan(spec)
     checkPooled(planned.spec)
     checkLined(planned.spec)
-    return { kept: this.#classes.linersFor(planned), planned }
+    return planned
+  }
+
+  /** What nobody said is a liner where there can be one; undefined where a cell is the way, which also tells what is wrong. */
+  async #linablePlan(spec: SpecInput, request: RunRequest): Promise<PlannedSandbox | undefined> {
+    const planned = this.#pooledPlan(spec)
+    if (!planned || unlinedField(planned.spec) !== undefined || !isLinable(request)) return undefined
+    const probe = await chosenProbe(planned, this.#host.tools).catch(() => undefined)
+    return probe?.features.liners.available ? planned : undefined
   }
 
   #oneShot(sandbox: LiveSandbox, program: OneShot['program']): OneShot {

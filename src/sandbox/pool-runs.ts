@@ -19,7 +19,7 @@ export interface RunOnceOptions extends PoolRunOptions {
   readonly sandbox?: SpecInput
   /** Where it lives; the default platform of this process when not given. */
   readonly platform?: Platform
-  /** `cell` unless given: a cell that nobody has used. `liner`: fresh namespaces inside a cell that others had theirs in before. */
+  /** `liner`: fresh namespaces for this run inside a cell that others had theirs in before. `cell`: a cell that nobody has used. Unless given, a liner where there can be one. */
   readonly fresh?: Fresh
   /** False: it is created for this call, even where such are kept ready. */
   readonly pool?: boolean

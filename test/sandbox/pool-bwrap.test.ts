@@ -85,6 +85,27 @@ test('Python in a liner is like any other, with its modules imported ahead', { t
   expect(wrong).toMatchObject({ code: 'invalid' })
 })
 
+test('a one-shot is in a liner unless it is to be in a cell, or has to; its receipt says which', { timeout }, async ({ skip }) => {
+  const [probe] = await platform.probe()
+  const { liners } = probe?.features ?? {}
+  if (unavailable ?? !liners?.available) skip(unavailable ?? 'runs cannot have liners here')
+  const freshOf = async (options: Parameters<typeof Sandbox.run>[1]): Promise<string | undefined> =>
+    (await Sandbox.run('true', { platform, receipt: true, ...options })).receipt?.fresh
+  expect(await freshOf({})).toBe('liner')
+  expect(await freshOf({ fresh: 'liner' })).toBe('liner')
+  const inCells = [
+    { fresh: 'cell' as const },
+    { pool: false },
+    { user: 'root' as const },
+    { sandbox: { user: 'root' as const } },
+    { sandbox: { root: 'overlay' as const } },
+    { sandbox: { commands: ['true', 'sh'] } },
+    { sandbox: { name: 'one' } },
+  ]
+  for (const options of inCells) expect([options, await freshOf(options)]).toEqual([options, 'cell'])
+  await expect(Sandbox.run('true', { platform, cwd: '/nowhere' })).rejects.toMatchObject({ code: 'invalid' })
+})
+
 test('a liner is refused by name where it cannot be had, and none of them is a sandbox', { timeout }, async ({ skip }) => {
   const [probe] = await platform.probe()
   const { liners } = probe?.features ?? {}
