@@ -1,6 +1,7 @@
 #include "files-frames.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,50 @@ bool reply_flush(struct files *files)
   }
   files->fill = files->frame = 0;
   return !files->over;
+}
+
+/* All of it, from pipe to pipe. False when that is refused; what is left is then still where it was. */
+static bool move(struct files *files, int from, int to, size_t *left)
+{
+  while (*left && !files->over) {
+    ssize_t moved = splice(from, NULL, to, NULL, *left, SPLICE_F_MOVE);
+    if (moved > 0) *left -= (size_t)moved;
+    else if (moved < 0 && errno == EINTR) continue;
+    else if (moved < 0 && errno == EAGAIN && to == files->output && wait_for(to, POLLOUT)) continue;
+    else if (moved < 0 && errno == EPIPE) files->over = true;
+    else return false;
+  }
+  return true;
+}
+
+static void copy_from(struct files *files, int pipe, size_t left)
+{
+  while (left && !files->over) {
+    ssize_t got = read(pipe, files->out + files->fill, OUT_ROOM - files->fill);
+    if (got > 0) files->fill += (size_t)got, left -= (size_t)got;
+    else if (got == 0 || errno != EINTR) files->over = true;
+    if (files->fill == OUT_ROOM) reply_flush(files);
+  }
+}
+
+bool reply_passed(struct files *files, const struct passed *passed)
+{
+  uint8_t header[FILES_HEADER] = { [4] = REPLY_DATA };
+  wire_put_u32(header, (uint32_t)passed->length);
+  size_t behind = passed->length, framed = sizeof header;
+  if (!reply_flush(files)) return false;
+  if (write(passed->into, header, sizeof header) != sizeof header) {
+    reply_bytes(files, header, sizeof header);
+    framed = 0;
+  } else if (move(files, passed->content, passed->into, &behind)) {
+    framed += passed->length;
+    if (move(files, passed->out_of, files->output, &framed)) return true;
+  } else {
+    framed += passed->length - behind;
+  }
+  copy_from(files, passed->out_of, framed);
+  copy_from(files, passed->content, behind);
+  return false;
 }
 
 void reply_begin(struct files *files, uint8_t type)

@@ -66,6 +66,15 @@ void reply_end(struct files *files);
 void reply_drop(struct files *files);
 bool reply_flush(struct files *files);
 
+/* Content of one DATA, and the empty pipe in which it is put behind its header. It has room for both. */
+struct passed {
+  int content, into, out_of;
+  size_t length;
+};
+
+/* One DATA whose content lies in a pipe. False when moving it was refused: then it was copied, and so should be what follows. */
+bool reply_passed(struct files *files, const struct passed *passed);
+
 void reply_done(struct files *files, uint64_t count);
 /* Of `errno`: `verb object`; of ENOSPC also what has run out. */
 void reply_error(struct files *files, const char *verb, const char *object);

@@ -9,7 +9,7 @@
 #include "terminal.h"
 
 /* From here on moving a pipe's pages costs less than copying what they hold; a pipe has as many pages for a few bytes. */
-enum { BULK_LEAST = FDS_PIPE_USUAL / 4 };
+enum { BULK_LEAST = FDS_PIPE_USUAL / 4, FULL_LEAST = FDS_PIPE_USUAL * 3 / 4 };
 
 bool tap_is_open(const struct warden *warden, const struct tap *tap)
 {
@@ -26,7 +26,7 @@ static void end(struct warden *warden, struct run *run, int stream)
   queue_frame(&warden->queue, &(struct frame){ .type = FRAME_OUTPUT, .stream = (uint8_t)stream, .run = run->id });
 }
 
-/* A pipe that is found full belongs to a program that prints faster than it is read: with more room it waits less. */
+/* A pipe that is found full, its pages or all of it, belongs to a program that prints faster than it is read: with more room it waits less. */
 static void widen(struct tap *tap)
 {
   tap->widened = true;
@@ -68,7 +68,7 @@ void tap_read(struct warden *warden, struct run *run, int stream)
     return;
   }
   tap->credit -= (uint32_t)got;
-  if (!tap->widened && got >= FDS_PIPE_USUAL) widen(tap);
+  if (!tap->widened && got >= FULL_LEAST) widen(tap);
   tap->bulky = tap->wide && got >= BULK_LEAST;
   if (tap->draining) tap->remaining -= (size_t)got;
 }

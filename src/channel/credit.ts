@@ -6,6 +6,8 @@ import type { Outbox } from './outbox.js'
 const giveBackBytes = windowBytes / 2
 /** Waiting for this much credit keeps a slow reader from cutting a large write into crumbs. */
 const worthSendingBytes = maxPieceBytes / 2
+/** Small enough that little waits at the warden for the rest of its frame, which it moves to make room. */
+const stdinPieceBytes = maxPieceBytes / 4
 /** Up to here copying the payload behind its header is cheaper than a second write. */
 const maxCopiedBytes = 2048
 
@@ -170,8 +172,8 @@ export class InputFlow {
     const address = { run: this.#run }
     if (batch.length <= maxCopiedBytes) return [encodeFrame('stdin', address, batch)]
     const parts: Uint8Array[] = []
-    for (let at = 0; at < batch.length; at += maxPieceBytes) {
-      const piece = batch.subarray(at, at + maxPieceBytes)
+    for (let at = 0; at < batch.length; at += stdinPieceBytes) {
+      const piece = batch.subarray(at, at + stdinPieceBytes)
       parts.push(encodeHeader('stdin', piece.length, address), piece)
     }
     return parts
