@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { type Dirent, readdirSync, readFileSync, type Stats, statSync } from 'node:fs'
+import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
 import { storageRefusal } from '../policy/storage.js'
@@ -79,9 +80,9 @@ export function writtenEtc(shell: string): Readonly<Record<string, string>> {
  * A finished tree is in a folder of its own beside the record of it, which is written last; the two appear together by one renaming.
  */
 export async function buildEtc(options: EtcOptions): Promise<string> {
-  const items = [...takenOver, ...(await javaFolders(options.source))]
-  const finished = join(options.cache, await fingerprint(items, options))
-  if (!(await isIntact(finished))) {
+  const items = [...takenOver, ...javaFolders(options.source)]
+  const finished = join(options.cache, fingerprint(items, options))
+  if (!isIntact(finished)) {
     const draft = join(options.cache, `new-${randomUUID()}`)
     try {
       await buildTree(draft, items, options)
@@ -102,17 +103,17 @@ async function buildTree(draft: string, items: readonly string[], options: EtcOp
   for (const [name, text] of Object.entries(writtenEtc(options.shell))) await writeFile(join(tree, name), text, { mode: 0o644 })
   await chmod(draft, 0o755)
   await chmod(tree, 0o755)
-  await writeFile(join(draft, recordName), await recordTree(tree), { mode: 0o644 })
+  await writeFile(join(draft, recordName), recordTree(tree), { mode: 0o644 })
 }
 
 /** Puts a draft where nothing intact is. Another engine that was faster made the same, so its tree stays: cells may have been built of it. */
 async function replace(finished: string, draft: string): Promise<void> {
   for (let attempt = 0; attempt < mostAttempts; attempt += 1) {
-    if ((await moveToFree(draft, finished)) || (await isIntact(finished))) return
+    if ((await moveToFree(draft, finished)) || isIntact(finished)) return
     const removed = `${draft}-removed`
     await rename(finished, removed).catch(unlessCode('ENOENT'))
     // What was damaged a moment ago may have been another engine's new tree when it was taken away.
-    if ((await isIntact(removed)) && (await moveToFree(removed, finished))) return
+    if (isIntact(removed) && (await moveToFree(removed, finished))) return
     await rm(removed, { recursive: true, force: true })
   }
   throw new SandboxError('unavailable', `${finished}: is changed again and again by someone else`, { hint: `ls -la ${dirname(finished)}` })
@@ -129,9 +130,13 @@ async function moveToFree(from: string, to: string): Promise<boolean> {
   }
 }
 
-async function isIntact(finished: string): Promise<boolean> {
-  const record = await readFile(join(finished, recordName), 'utf8').catch(() => undefined)
-  return record !== undefined && (await isAsRecorded(join(finished, treeName), record))
+/** Looked at one after the other, here and below: the kernel answers sooner than other threads could be asked. */
+function isIntact(finished: string): boolean {
+  try {
+    return isAsRecorded(join(finished, treeName), readFileSync(join(finished, recordName), 'utf8'))
+  } catch {
+    return false
+  }
 }
 
 function unlessCode(code: string): (error: NodeJS.ErrnoException) => void {
@@ -140,17 +145,17 @@ function unlessCode(code: string): (error: NodeJS.ErrnoException) => void {
   }
 }
 
-async function javaFolders(source: string): Promise<string[]> {
-  const names = await readdir(source).catch(() => [])
+function javaFolders(source: string): string[] {
+  const names = entriesIn(source).map(({ name }) => name)
   return names.filter((name) => /^java(-\d+-openjdk|-\d+)?$/.test(name)).sort()
 }
 
 /** Names a tree by all that goes into it: our own words, and when and as what each source was last changed. */
-async function fingerprint(items: readonly string[], options: EtcOptions): Promise<string> {
+function fingerprint(items: readonly string[], options: EtcOptions): string {
   const hash = createHash('sha256').update(JSON.stringify([edition, options.source, writtenEtc(options.shell)]))
   for (const item of items) {
-    for (const path of await withFolders(join(options.source, item))) {
-      const status = await stat(path).catch(() => undefined)
+    for (const path of withFolders(join(options.source, item))) {
+      const status = statusOf(path)
       hash.update(`${path}\0${status?.ino}\0${status?.size}\0${status?.mtimeMs}\0${status?.mode}\n`)
     }
   }
@@ -158,8 +163,23 @@ async function fingerprint(items: readonly string[], options: EtcOptions): Promi
 }
 
 /** A folder is known by itself and by the files and folders directly in it that package tools rewrite in place. */
-async function withFolders(path: string): Promise<string[]> {
-  const entries = await readdir(path, { withFileTypes: true }).catch(() => [])
-  const rewritten = entries.filter((entry) => entry.isDirectory() || (entry.isFile() && basename(path) !== 'alternatives'))
+function withFolders(path: string): string[] {
+  const rewritten = entriesIn(path).filter((entry) => entry.isDirectory() || (entry.isFile() && basename(path) !== 'alternatives'))
   return [path, ...rewritten.map((entry) => join(path, entry.name)).sort()]
+}
+
+function entriesIn(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+  } catch {
+    return []
+  }
+}
+
+function statusOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })
+  } catch {
+    return undefined
+  }
 }

@@ -1,4 +1,4 @@
-import { lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises'
+import { existsSync, lstatSync, mkdirSync, readlinkSync, realpathSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import type { TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
@@ -44,10 +44,10 @@ export function createHostTemplates(options: HostTemplatesOptions = {}): Templat
     async resolve(name) {
       const recipe = Object.hasOwn(recipes, name) ? recipes[name] : undefined
       if (!recipe) throw new SandboxError('invalid', `template: there is no '${name}'; there are ${Object.keys(recipes).join(', ')}`)
-      await checkNeeds({ name, recipe, host })
+      checkNeeds({ name, recipe, host })
       // A cache may be cleared at any time, and a build that failed may succeed now.
       const known = await built?.catch(() => undefined)
-      if (known === undefined || !(await isThere(known.etc))) built = buildRoot(host, options.cache)
+      if (known === undefined || !existsSync(known.etc)) built = buildRoot(host, options.cache)
       const { root } = await (built as Promise<BuiltRoot>)
       return { name, ...root, binds: await withMountsBelow(root.binds) }
     },
@@ -59,10 +59,10 @@ interface BuiltRoot {
   readonly etc: string
 }
 
-async function checkNeeds({ name, recipe, host }: { readonly name: string; readonly recipe: Recipe; readonly host: string }): Promise<void> {
+function checkNeeds({ name, recipe, host }: { readonly name: string; readonly recipe: Recipe; readonly host: string }): void {
   if (recipe.needs.length === 0) return
   for (const program of recipe.needs) {
-    const real = await realpath(join(host, program)).catch(() => undefined)
+    const real = realPathOf(join(host, program))
     // A link that leaves /usr leads nowhere in the cell.
     if (real?.startsWith(join(host, 'usr/'))) return
   }
@@ -72,31 +72,31 @@ async function checkNeeds({ name, recipe, host }: { readonly name: string; reado
 }
 
 /** By a path that leads to it in the cell too: of the host it has what is below these folders, and nothing else that a link may lead to. */
-async function findShell(host: string): Promise<string> {
+function findShell(host: string): string {
   const bound = ['usr', ...rootNames].map((name) => join(host, name, '/'))
   for (const path of ['/bin/bash', '/usr/bin/bash']) {
-    const real = await realpath(join(host, path)).catch(() => undefined)
+    const real = realPathOf(join(host, path))
     if (real !== undefined && bound.some((folder) => real.startsWith(folder))) return path
   }
   return '/bin/sh'
 }
 
 async function buildRoot(host: string, cache: string | undefined): Promise<BuiltRoot> {
-  const shell = await findShell(host)
+  const shell = findShell(host)
   const binds = [{ source: join(host, 'usr'), target: '/usr' }]
   const symlinks: { path: string; target: string }[] = []
   for (const name of rootNames) {
     const path = join(host, name)
-    const status = await lstat(path).catch(() => undefined)
+    const status = lstatSync(path, { throwIfNoEntry: false })
     if (status?.isSymbolicLink()) {
-      const target = await readlink(path)
+      const target = readlinkSync(path)
       if (resolve('/', target).startsWith('/usr/')) symlinks.push({ path: `/${name}`, target })
     } else if (status?.isDirectory()) {
       binds.push({ source: path, target: `/${name}` })
     }
   }
   const place = cache ?? join(cachePlace(), 'templates')
-  await mkdir(place, { recursive: true, mode: 0o700 })
+  mkdirSync(place, { recursive: true, mode: 0o700 })
   const etc = await buildEtc({ source: join(host, 'etc'), cache: place, shell })
   binds.push({ source: etc, target: '/etc' })
   return { etc, root: { binds, symlinks, shell, env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' } } }
@@ -110,6 +110,10 @@ async function withMountsBelow(binds: TemplateRoot['binds']): Promise<TemplateRo
   return binds.flatMap((bind, index) => [bind, ...(found[index] ?? [])])
 }
 
-async function isThere(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => undefined)) !== undefined
+function realPathOf(path: string): string | undefined {
+  try {
+    return realpathSync(path)
+  } catch {
+    return undefined
+  }
 }
