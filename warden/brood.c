@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -115,11 +116,26 @@ static bool obey(struct brood *brood, struct plan *plan, struct start *start)
   return true;
 }
 
-/* A later fork has all this memory, and the next message may be shorter: of one run's arguments and environment the next must find nothing. */
+/*
+ * A later fork has all this memory, and the next message may be shorter: of one run's arguments and environment the next must find nothing. What only the
+ * longest need is given back, because it would wait in every cell for nothing.
+ */
 static void forget(struct brood_message *message)
 {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), kept = 2 * page;
   for (size_t i = 0; message->kind != BROOD_SETUP && i < message->fd_count; i++) close(message->fds[i]);
   explicit_bzero(message->bytes, message->length);
+  uintptr_t from = ((uintptr_t)message->bytes + kept + page - 1) / page * page, to = ((uintptr_t)message->bytes + message->length) / page * page;
+  if (message->length > kept && from < to) madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+/* In memory of its own, of which only what is used is there. */
+struct brood *brood_make(int socket)
+{
+  struct brood *brood = mmap(NULL, sizeof *brood, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (brood == MAP_FAILED) return NULL;
+  brood->socket = socket;
+  return brood;
 }
 
 void brood_greet(int socket)

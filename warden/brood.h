@@ -65,6 +65,8 @@ struct brood {
   void (*become_zygote)(struct brood *brood, struct plan *plan);
 };
 
+/* NULL with errno. */
+struct brood *brood_make(int socket);
 /* Says that it is about to serve, by an answer to nothing. */
 void brood_greet(int socket);
 /* Serves until the warden is gone, which ends it. Returns only in the program of a liner, with its end of the status: `plan` and `start` are its own. */

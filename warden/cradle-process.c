@@ -10,7 +10,6 @@
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -120,9 +119,8 @@ _Noreturn void cradle_become(const struct warden *warden, int socket)
   leave_mounts(lining);
   leave_descriptors(warden, socket);
   become_nobody(lining);
-  struct brood *brood = calloc(1, sizeof *brood);
+  struct brood *brood = brood_make(socket);
   if (!brood) die("allocate", "the cradle");
-  brood->socket = socket;
   brood->lining = *lining;
   brood->become_zygote = become_zygote;
   try_liner(&brood->warden, lining);

@@ -10,23 +10,17 @@
 
 #include "brood.h"
 #include "program.h"
+#include "zygote.h"
 
-#define EXPORTED __attribute__((visibility("default")))
-
-/*
- * Serves on the socket for as long as the warden lives. Returns 0, and only in a program that is let pass its gate: with what it was told, both lists
- * ending with NULL. Less when it cannot serve.
- */
-EXPORTED int glovebox_serve(int socket, char ***argv, char ***envp)
+int zygote_serve(int socket, char ***argv, char ***envp)
 {
-  struct brood *brood = calloc(1, sizeof *brood);
+  struct brood *brood = brood_make(socket);
   struct start *start = calloc(1, sizeof *start);
   struct plan *plan = calloc(1, sizeof *plan);
   sigset_t all;
   sigfillset(&all);
   if (!brood || !start || !plan || prctl(PR_SET_DUMPABLE, 0) < 0 || sigprocmask(SIG_SETMASK, &all, NULL) < 0) return -1;
   prctl(PR_SET_NAME, "zygote");
-  brood->socket = socket;
   int status = brood_serve(brood, plan, start);
   struct child child = program_child(plan, status);
   program_reach_gate(&child, plan);
@@ -35,24 +29,15 @@ EXPORTED int glovebox_serve(int socket, char ***argv, char ***envp)
   prctl(PR_SET_NAME, last ? last + 1 : start->argv[0]);
   prctl(PR_SET_DUMPABLE, 1);
   close(child.status);
-  const char *slash = strrchr(start->argv[0], '/');
-  prctl(PR_SET_NAME, slash ? slash + 1 : start->argv[0]);
   *argv = start->argv;
   *envp = start->envp;
   return 0;
 }
 
-EXPORTED void glovebox_greet(int socket)
-{
-  brood_greet(socket);
-}
-
-enum { INTERRUPTED = -2 };
-
 /* An interrupt that nothing handled ends an interpreter by its signal, once it has put everything in order. */
-EXPORTED void glovebox_exit(int status)
+_Noreturn void zygote_exit(int status)
 {
-  if (status != INTERRUPTED) exit(status);
+  if (status != ZYGOTE_INTERRUPTED) exit(status);
   signal(SIGINT, SIG_DFL);
   kill(getpid(), SIGINT);
   exit(128 + SIGINT);

@@ -2,11 +2,16 @@
 #
 # A fork goes on as if it were a python3 that was just started with the arguments of its run, so far as that can be had: what is left are the modules
 # that are there already, the seed of str hashes, and one frame below the program's own.
-import ctypes
+#
+# What is here is in the memory of every cell that has Python ready: so little is imported, and its source is compiled by a child, whose end takes along what that needs.
+import _imp
+import atexit
 import gc
-import importlib
 import os
 import sys
+
+# Programs are to find only what they import themselves.
+del sys.modules["atexit"]
 
 SOCKET, LIBRARY = 3, 4
 INTERRUPTED = -2
@@ -15,55 +20,42 @@ INTERRUPTED = -2
 def prepare(names):
     for name in names:
         try:
-            importlib.import_module(name)
+            __import__(name)
         except BaseException as error:
             sys.exit(f"import {name}: {type(error).__name__}: {error}")
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         sys.exit(f"import {' '.join(names)}: {threads - 1} threads were started, and no fork would have them")
-
-
-def texts(address):
-    entries = ctypes.cast(address, ctypes.POINTER(ctypes.c_char_p))
-    found = []
-    while entries[len(found)] is not None:
-        found.append(entries[len(found)])
-    return found
+    # It was for the libraries that were imported, and no program has it unless it says so.
+    for name in [name for name in os.environ if name.endswith("_NUM_THREADS")]:
+        del os.environ[name]
 
 
 def serve():
-    library = ctypes.PyDLL(f"/proc/self/fd/{LIBRARY}")
+    spec = type(sys.implementation)(name="_glovebox", origin=f"/proc/self/fd/{LIBRARY}")
+    library = _imp.create_dynamic(spec)
+    sys.modules.pop(spec.name, None)
     os.close(LIBRARY)
     gc.collect()
     gc.freeze()
-    # Whoever reads the word may ask for a fork at once.
-    library.glovebox_greet(SOCKET)
+    library.greet(SOCKET)
     print(f"ready {sys.executable}", flush=True)
-    argv, envp = ctypes.c_void_p(), ctypes.c_void_p()
-    ctypes.pythonapi.PyOS_BeforeFork()
-    if library.glovebox_serve(SOCKET, ctypes.byref(argv), ctypes.byref(envp)) != 0:
-        os._exit(1)
-    ctypes.pythonapi.PyOS_AfterFork_Child()
-    return library, [os.fsdecode(each) for each in texts(argv)], texts(envp)
+    argv, envp = library.serve(SOCKET)
+    return library, [os.fsdecode(each) for each in argv], envp
 
 
 def take_environment(entries):
-    os.environ.clear()
-    for entry in entries:
-        name, _, value = entry.partition(b"=")
-        os.environb[name] = value
-    if "TZ" in os.environ:
+    """Only what differs is changed: what is written is copied."""
+    wanted = dict(entry.partition(b"=")[::2] for entry in entries)
+    for name in [name for name in os.environb if name not in wanted]:
+        del os.environb[name]
+    for name, value in wanted.items():
+        if os.environb.get(name) != value:
+            os.environb[name] = value
+    if b"TZ" in wanted:
         import time
 
         time.tzset()
-
-
-def restore_signals():
-    import _signal
-
-    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
-    for name in ("SIGPIPE", "SIGXFSZ"):
-        _signal.signal(getattr(_signal, name), _signal.SIG_IGN)
 
 
 def renumber():
@@ -97,10 +89,9 @@ def code_of(argv):
         shown = os.path.join(os.getcwd(), path)
         print(f"{argv[0]}: can't open file {shown!r}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)
         sys.exit(2)
-    from importlib.machinery import SourceFileLoader
-
+    loader = sys.modules["_frozen_importlib_external"].SourceFileLoader("__main__", path)
     sys.path[0] = os.path.dirname(os.path.realpath(path))
-    main.update(__file__=path, __cached__=None, __loader__=SourceFileLoader("__main__", path))
+    main.update(__file__=path, __cached__=None, __loader__=loader)
     return source, path, main
 
 
@@ -150,8 +141,6 @@ def flush():
 
 def finish(main):
     """What is left of a program when its code is done. Modules that were there before it stay as they are: to take them apart would copy all that forks share."""
-    import atexit
-
     threading = sys.modules.get("threading")
     if threading is not None:
         threading._shutdown()
@@ -167,8 +156,8 @@ def finish(main):
 def begin(names):
     prepare(names)
     library, argv, envp = serve()
-    restore_signals()
-    take_environment(envp)
+    if envp is not None:
+        take_environment(envp)
     renumber()
     reseed()
     sys.orig_argv = argv
@@ -203,7 +192,7 @@ def run(names):
     except BaseException as error:
         report(error, error.__traceback__)
         whole = True
-    library.glovebox_exit(status if whole else 120)
+    library.leave(status if whole else 120)
 
 
 run(sys.argv[1:])

@@ -133,10 +133,8 @@ function requestFor({ order, files }: Wish, { open, root }: ProgramSurroundings)
   if (!liners) throw new SandboxError('unsupported', 'this cell gives no liners to its runs', { hint: 'glovebox doctor' })
   const strange = order.imports.find((name) => !moduleName.test(name))
   if (strange !== undefined) throw new SandboxError('invalid', `imports: '${strange.slice(0, 80)}' is no name of a module`)
-  // Of a module that is imported from a literal nothing is left in the namespace that programs get.
-  const code = `exec(compile(${asciiLiteral(files.bootstrap)}, '<glovebox>', 'exec'), {'__name__': 'glovebox'})`
   return {
-    argv: ['python3', '-c', code, ...order.imports],
+    argv: ['python3', '-c', loaderOf(files), ...order.imports],
     // Threads that a library starts when it is imported would be in no fork.
     env: { ...baseEnvironment(root, { home: '/home/user', name: 'user' }), OPENBLAS_NUM_THREADS: '1', OMP_NUM_THREADS: '1', MKL_NUM_THREADS: '1' },
     cwd: '/',
@@ -145,12 +143,27 @@ function requestFor({ order, files }: Wish, { open, root }: ProgramSurroundings)
     capabilities: 0n,
     rlimits: [{ resource: resources.core, soft: 0n, hard: 0n }],
     stdin: false,
-    zygote: files.library,
+    zygote: Buffer.concat([files.library, Buffer.from(files.bootstrap)]),
   }
 }
 
-function asciiLiteral(text: string): string {
-  return JSON.stringify(text).replaceAll(/[\u007f-\uffff]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+/**
+ * Reads the source from behind the library and executes it. What compiling takes of memory stays with a child; an argument would be kept several times over. Of
+ * its names nothing is left in the namespace that programs get.
+ */
+function loaderOf({ bootstrap, library }: ZygoteFiles): string {
+  return `def load():
+    import marshal, os
+    theirs, ours = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with open(ours, 'wb') as made: marshal.dump(compile(os.pread(4, ${Buffer.byteLength(bootstrap)}, ${library.length}), '<glovebox>', 'exec'), made)
+        os._exit(0)
+    os.close(ours)
+    with open(theirs, 'rb') as made: code = made.read()
+    os.waitpid(child, 0)
+    return marshal.loads(code)
+exec(load(), globals().pop('load') and {'__name__': 'glovebox'})`
 }
 
 /** The path that it tells once everything is imported. */

@@ -7,7 +7,8 @@ const started = { PYTHONNOUSERSITE: '' }
 
 let lined: LinedSandbox
 beforeAll(async () => {
-  lined = await openLined({ limits: { cpus: 2 } })
+  // Where nothing holds processors there is nothing to be raised, and no such limit can be stated.
+  lined = await openLined(process.getuid?.() === 0 ? { limits: { cpus: 2 } } : {})
   await lined.sandbox.ensureZygote({ language: 'python', imports: ['json', 'random', 'threading', 'multiprocessing'] })
 })
 afterAll(() => lined[Symbol.asyncDispose]())
@@ -50,6 +51,12 @@ describe('a fork of a zygote does what a python3 does that was just started', ()
     const forked = await lined.run([python, '-c', code, 'a b', 'é'])
     const fresh = await lined.run([python, '-c', code, 'a b', 'é'], { env: started })
     expect(unplaced(forked)).toEqual(unplaced(fresh))
+  })
+
+  test('with none of the modules that the zygote itself needs, and without a variable of its', async () => {
+    const code = 'import sys, os; print([name for name in ("ctypes", "_glovebox", "atexit", "glovebox") if name in sys.modules], sorted(os.environ))'
+    const { out } = await lined.run([python, '-c', code])
+    expect(out).toBe("[] ['HOME', 'LANG', 'PATH', 'TERM', 'USER']\n")
   })
 
   test('with input', async () => {

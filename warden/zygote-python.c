@@ -1,0 +1,147 @@
+/*
+ * The zygote's library as a module of Python. Only what every Python 3 has had in its stable ABI is used, and declared here, so that one file serves all of them: to load it
+ * takes none of the interpreter's own modules for foreign code, which each cell would hold in memory.
+ */
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "brood.h"
+#include "zygote.h"
+
+/* Undefined until an interpreter loads this. */
+#define PYTHONS extern __attribute__((weak))
+
+struct object {
+  intptr_t references;
+  void *type;
+};
+
+struct method {
+  const char *name;
+  struct object *(*call)(struct object *self, struct object *arguments);
+  int flags;
+  const char *doc;
+};
+
+struct module {
+  struct object head;
+  struct object *(*init)(void);
+  intptr_t index;
+  struct object *copy;
+  const char *name;
+  const char *doc;
+  intptr_t size;
+  const struct method *methods;
+  void *slots, *traverse, *clear, *free;
+};
+
+PYTHONS struct object *PyModule_Create2(struct module *module, int version);
+PYTHONS int PyArg_ParseTuple(struct object *arguments, const char *format, ...);
+PYTHONS struct object *Py_BuildValue(const char *format, ...);
+PYTHONS struct object *PyList_New(intptr_t length);
+PYTHONS int PyList_Append(struct object *list, struct object *item);
+PYTHONS struct object *PyBytes_FromString(const char *text);
+PYTHONS void Py_DecRef(struct object *object);
+PYTHONS void PyOS_BeforeFork(void);
+PYTHONS void PyOS_AfterFork_Child(void);
+/* Not every C library has it. */
+extern __attribute__((weak)) int malloc_trim(size_t pad);
+
+enum { WITH_ARGUMENTS = 1, API_VERSION = 1013, SIGRTMIN_LOWEST = 32, MORE_THAN_FREE = 16 << 20 };
+
+static struct object *texts(char *const *entries)
+{
+  struct object *list = PyList_New(0);
+  for (; list && *entries; entries++) {
+    struct object *text = PyBytes_FromString(*entries);
+    if (!text || PyList_Append(list, text) < 0) return NULL;
+    Py_DecRef(text);
+  }
+  return list;
+}
+
+/*
+ * What was freed is given back. What is left of it waits to be sorted, which whoever allocates next does for all of it: that is not to be every fork, for each
+ * would copy what it writes to.
+ */
+static void tidy_memory(void)
+{
+  if (!malloc_trim) return;
+  malloc_trim(0);
+  /* A pair that a compiler sees it leaves out. */
+  void *volatile more = malloc(MORE_THAN_FREE);
+  free(more);
+}
+
+/* Whoever hears it may ask for a fork at once. */
+static struct object *greet(struct object *self, struct object *arguments)
+{
+  int socket;
+  (void)self;
+  if (!PyArg_ParseTuple(arguments, "i", &socket)) return NULL;
+  tidy_memory();
+  brood_greet(socket);
+  return Py_BuildValue("");
+}
+
+/* The dispositions that the interpreter made and knows of: its programs begin with all at their defaults. */
+struct dispositions {
+  struct sigaction of[SIGRTMIN_LOWEST];
+};
+
+static void take_down(struct dispositions *known)
+{
+  for (int number = 1; number < SIGRTMIN_LOWEST; number++)
+    if (sigaction(number, NULL, &known->of[number]) < 0) known->of[number].sa_handler = SIG_DFL;
+}
+
+static void bring_back(const struct dispositions *known)
+{
+  for (int number = 1; number < SIGRTMIN_LOWEST; number++)
+    if (known->of[number].sa_handler != SIG_DFL) sigaction(number, &known->of[number], NULL);
+}
+
+static bool is_environment(char *const *entries)
+{
+  char **known = environ;
+  while (*entries && known && *known && strcmp(*entries, *known) == 0) entries++, known++;
+  return !*entries && (!known || !*known);
+}
+
+/* Returns in the forks: their arguments, and their environment where it is another. */
+static struct object *serve(struct object *self, struct object *arguments)
+{
+  int socket;
+  char **argv, **envp;
+  struct dispositions known = { 0 };
+  (void)self;
+  if (!PyArg_ParseTuple(arguments, "i", &socket)) return NULL;
+  PyOS_BeforeFork();
+  take_down(&known);
+  if (zygote_serve(socket, &argv, &envp) < 0) _exit(1);
+  bring_back(&known);
+  PyOS_AfterFork_Child();
+  return Py_BuildValue("NN", texts(argv), is_environment(envp) ? Py_BuildValue("") : texts(envp));
+}
+
+static struct object *leave(struct object *self, struct object *arguments)
+{
+  int status;
+  (void)self;
+  if (!PyArg_ParseTuple(arguments, "i", &status)) return NULL;
+  zygote_exit(status);
+}
+
+__attribute__((visibility("default"))) struct object *PyInit__glovebox(void)
+{
+  static const struct method METHODS[] = { { "greet", greet, WITH_ARGUMENTS, NULL }, { "serve", serve, WITH_ARGUMENTS, NULL }, { "leave", leave, WITH_ARGUMENTS, NULL }, { 0 } };
+  /* The interpreter writes into it. */
+  struct module *module = calloc(1, sizeof *module);
+  if (!module) return NULL;
+  *module = (struct module){ .head.references = 1, .name = "_glovebox", .size = -1, .methods = METHODS };
+  return PyModule_Create2(module, API_VERSION);
+}
