@@ -33,6 +33,10 @@ export interface ReadyLook extends Look {
   readonly request: ReadyRequest
 }
 
+export interface CellLook extends Look {
+  readonly at: string
+}
+
 interface LookOrder extends Pick<GatedProgram, 'pid' | 'user' | 'depth'> {
   readonly request: ReadyRequest & Pick<StartRequest, 'layers' | 'aside'>
 }
@@ -42,6 +46,7 @@ export class Inspector {
   readonly #filterHash: string | undefined
   readonly #tried: Observation[] = []
   #warden: WardenPosture = { filters: null, hasCgroup: true }
+  #cellSeen: CellLook | undefined
   #full: ProgramLook | undefined
   #short: ProgramLook | undefined
   /** Kinds of program of which one was read in full. */
@@ -74,7 +79,13 @@ export class Inspector {
     const postures = withTried(await this.#cell.posture({ kind: 'cell' }), this.#tried)
     refuse(expects, postures)
     this.#warden = wardenPosture(postures)
-    return { expectations: expects, postures }
+    this.#cellSeen = { expectations: expects, postures, at: new Date().toISOString() }
+    return this.#cellSeen
+  }
+
+  /** The latest look at the cell as a whole. */
+  get cellSeen(): CellLook | undefined {
+    return this.#cellSeen
   }
 
   /** Throws SandboxError('not-enforced') naming what is not as demanded, or LoweredLimits; then the program must never run. */

@@ -20,7 +20,7 @@ import { readProcesses } from './process-table-usage.js'
 import { isListening } from './ports-listening.js'
 import { SandboxPorts } from './ports.js'
 import { ProgramDoor } from './program-door.js'
-import { receiptNow, type ReceiptStory, type Retell } from './receipt-now.js'
+import { receiptNow, type ReceiptStory, type ReceiptWish } from './receipt-now.js'
 import type { SandboxMaking } from './sandbox-making.js'
 import type { LayeredSandbox, ReadableSandbox } from './snapshots-access.js'
 import type { ZygoteOrder } from './zygote.js'
@@ -146,10 +146,10 @@ export class LiveSandbox {
   }
 
   /** What holds, looked at now. Throws SandboxError('conflict') while there is nothing to look at. */
-  async receipt(retell?: Retell): Promise<UnsignedReceipt> {
+  async receipt({ retell, isOfEndedLiner = false }: ReceiptWish = {}): Promise<UnsignedReceipt> {
     const { machine, policy, made } = this.#making
     const story = async (): Promise<ReceiptStory> => ({ usage: await this.usage(), runs: this.#ledger.runs, info: this.info, origins: this.#origins, made })
-    return this.asked(async () => receiptNow({ cell: this.#hold.here, machine, policy, story, retell }))
+    return this.asked(async () => receiptNow({ cell: this.#hold.here, machine, policy, story, retell, isOfEndedLiner }))
   }
 
   #createLife(): Lifetime {

@@ -141,7 +141,7 @@ export class LinerPool {
       sandbox: info,
       program,
       receipt: async (options = {}) => {
-        const unsigned = await sandbox.receipt(retoldOf({ info, origins: planned.origins }))
+        const unsigned = await sandbox.receipt({ retell: retoldOf({ info, origins: planned.origins }), isOfEndedLiner: hasEnded })
         options.signal?.throwIfAborted()
         return this.#order.sign(unsigned)
       },

@@ -31,6 +31,7 @@ export function buildReceipt(facts: ReceiptFacts): UnsignedReceipt {
     policies: facts.policies.map(({ name, defaults, ceiling, onExceed }) => ({ name, hash: hashOf({ defaults, ceiling, onExceed }), onExceed })),
     clamped: info.clamped.map(({ field, asked, given, policy }) => ({ field, asked, given, by: policy })),
     controls: [...limitControlsOf(facts), ...wishControlsOf(facts), ...observedControls(facts, wishesObserved)].map((control) => withCap(control, facts)),
+    ...(facts.cellReadAt !== undefined && { cellReadAt: facts.cellReadAt }),
     inspected: { ...facts.inspected },
     runs: facts.runs.map(roundRun),
     usage: roundTimes(facts.usage),

@@ -36,6 +36,8 @@ export interface ReceiptFacts {
   readonly runs: readonly ReceiptRun[]
   readonly usage: SandboxUsage
   readonly inspected: Receipt['inspected']
+  /** When the cell was read, if that was not for this receipt. */
+  readonly cellReadAt?: string | undefined
   /** Every process and thread of the guest's that there was then. */
   readonly living: readonly Posture[]
 }

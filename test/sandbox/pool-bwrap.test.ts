@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createPlatform } from '../../src/compose.js'
 import type { Platform } from '../../src/contract/platform.js'
+import { verifyReceipt } from '../../src/receipt/index.js'
 import { Sandbox, SandboxPool } from '../../src/sandbox/index.js'
 import { startScript } from '../sys/run-script.js'
 import { tracesOf } from './cell-traces.js'
@@ -71,6 +72,24 @@ test('runs in liners leave nothing for the next, and each receipt is of its own 
   expect(JSON.stringify(first.receipt)).toContain('FIRST_ONLY')
   expect(next.receipt?.sandbox.id).not.toBe(first.receipt?.sandbox.id)
   expect(await pool.status()).toMatchObject({ total: 1, inUse: 0 })
+})
+
+test('the receipt of a run that is over in its liner tells when its cell was read; of one that runs, all is looked at now', { timeout }, async ({ skip }) => {
+  const [probe] = await platform.probe()
+  const { liners } = probe?.features ?? {}
+  if (unavailable ?? !liners?.available) skip(unavailable ?? 'runs cannot have liners here')
+  await using pool = await SandboxPool.create({ platform, fresh: 'liner', size: 1, max: 1 })
+  const before = Date.now()
+  const { receipt: over } = await pool.run('true', { receipt: true })
+  expect(verifyReceipt(over)).toMatchObject({ valid: true })
+  expect(Date.parse(over?.cellReadAt ?? '')).toBeLessThanOrEqual(before)
+  expect(over?.inspected).toEqual({ processes: 0, threads: 0, complete: true })
+  expect(over?.controls.filter(({ subject, verdict }) => subject === 'cell' && verdict === 'proven').length).toBeGreaterThan(10)
+  const shot = await platform.pools.run({ pool: pool.id }, { command: 'echo begun; sleep 60' })
+  for await (const _ of shot.program.output) break
+  const running = await shot.receipt()
+  expect([running.cellReadAt, running.inspected.complete, running.inspected.processes > 0]).toEqual([undefined, true, true])
+  await shot.release()
 })
 
 test('Python in a liner is like any other, with its modules imported ahead', { timeout }, async ({ skip }) => {
