@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -74,6 +75,10 @@ void arrange_descriptors(struct options *options)
     close_inherited(options);
     for (size_t i = 0; i < options->passes; i++)
         place_descriptor(options->pass[i].inherited, options->pass[i].wanted);
+}
+
+void open_for_program(const struct options *options)
+{
     for (size_t i = 0; i < options->opens; i++) {
         int fd = open(options->open[i].path, (options->open[i].folder ? O_PATH | O_DIRECTORY : O_WRONLY) | O_CLOEXEC);
         if (fd < 0)
@@ -93,4 +98,20 @@ void join_cgroups(const struct options *options)
             fail("join", options->join[i]);
         close(fd);
     }
+}
+
+static bool is_below_tmp(const char *path)
+{
+    return strncmp(path, "/tmp/", strlen("/tmp/")) == 0;
+}
+
+bool has_groups_below_tmp(const struct options *options)
+{
+    for (size_t i = 0; i < options->joins; i++)
+        if (is_below_tmp(options->join[i]))
+            return true;
+    for (size_t i = 0; i < options->opens; i++)
+        if (is_below_tmp(options->open[i].path))
+            return true;
+    return false;
 }

@@ -2,7 +2,8 @@
  * launcher [options] -- PROGRAM ARG…
  *
  *   --parent PID                   fail unless this is still our parent
- *   --join PATH                    a cgroup.procs to enter first; may be repeated
+ *   --await                        read one byte of stdin before the files of --join, --open and --open-folder are looked for, and end when none comes
+ *   --join PATH                    a cgroup.procs to enter; may be repeated
  *   --open FD PATH                 opened write-only for PROGRAM at this number; may be repeated
  *   --open-folder FD PATH          the same for a folder, only to find files in it
  *   --stage NAME SOURCE            bound to /tmp/NAME in a private mount namespace; may be repeated
@@ -148,6 +149,8 @@ static int take_option(struct options *options, const char *name, char **values,
 {
     if (strcmp(name, "--devices") == 0)
         return options->devices = true, 0;
+    if (strcmp(name, "--await") == 0)
+        return options->awaits = true, 0;
     if (left < 1)
         return -1;
     if (strcmp(name, "--parent") == 0)

@@ -5,6 +5,8 @@
  *   engine ── launcher ═exec═ bwrap (monitor) ── bwrap (child, new namespaces) ═exec═ warden
  *                 └─ mapper: reads the child's pid, writes its id maps, lets it go on, exits
  *
+ * With --serve it stays and forks one launcher after the other.
+ *
  * Everything that needs privilege happens before the ids are dropped; nothing is regained. For an ordinary user the options
  * for staging, mapping and dropping are simply absent.
  */
@@ -52,13 +54,13 @@ static void die_with_parent(const struct options *options)
 }
 
 /* A session of its own: no controlling terminal reaches the cell, and a Ctrl-C at the owner's terminal does not end it. */
-static void leave_session(void)
+void leave_session(void)
 {
     if (setsid() < 0 && getsid(0) != getpid())
         fail("start", "session");
 }
 
-static void execute(int program, const struct options *options)
+static _Noreturn void execute(int program, const struct options *options)
 {
     char *const environment[] = { NULL };
 
@@ -69,16 +71,33 @@ static void execute(int program, const struct options *options)
     fail("execute", options->program[0]);
 }
 
-int main(int argc, char **argv)
+/* The owner makes the groups while the mounts are staged, and says so by one byte. Nothing is launched for an owner that went away or failed. */
+static void await_owner(const struct options *options)
+{
+    char byte;
+    if (!options->awaits)
+        return;
+    ssize_t got = read(STDIN_FILENO, &byte, 1);
+    if (got == 0)
+        _exit(LAUNCHER_FAILED);
+    if (got < 0)
+        fail("hear", "owner");
+}
+
+static void enter_groups(struct options *options)
+{
+    await_owner(options);
+    open_for_program(options);
+    join_cgroups(options);
+}
+
+void launch(int argc, char **argv)
 {
     struct options options;
 
-    if (argc == 6 && strcmp(argv[1], "--resize") == 0)
-        resize_disk(argv + 2);
     parse_options(&options, argc, argv);
     arrange_descriptors(&options);
     clone_layers(&options);
-    join_cgroups(&options);
     /* By descriptor, because staging covers /tmp. */
     int program = open(options.program[0], O_PATH | O_CLOEXEC);
     if (program < 0)
@@ -86,9 +105,24 @@ int main(int argc, char **argv)
     program = move_own(program);
     umask(022);
     leave_session();
+    /* What is staged is of a fixed size, so it may as well count to the owner. */
+    bool covered = has_groups_below_tmp(&options);
+    if (covered)
+        enter_groups(&options);
     stage_sources(&options);
+    if (!covered)
+        enter_groups(&options);
     fork_mapper(&options);
     drop_ids(&options);
     die_with_parent(&options);
     execute(program, &options);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 6 && strcmp(argv[1], "--resize") == 0)
+        resize_disk(argv + 2);
+    if (argc == 4 && strcmp(argv[1], "--serve") == 0)
+        serve(argv + 2);
+    launch(argc, argv);
 }

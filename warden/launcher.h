@@ -85,6 +85,8 @@ struct options {
     int inspect_fd;
     bool drop;
     unsigned drop_to;
+    /* Whether the owner says by a byte on stdin that the files to join and open are there. */
+    bool awaits;
     char **program;
 };
 
@@ -93,8 +95,17 @@ _Noreturn void fail(const char *verb, const char *object);
 
 void parse_options(struct options *options, int argc, char **argv);
 
-/* Takes what was inherited by name, closes the rest from 3 up, then opens what was asked for. */
+/* Becomes the program that the arguments name. */
+_Noreturn void launch(int argc, char **argv);
+/* Launches what the owner asks for, as long as that lives; told by the name of a socket and the owner's pid. */
+_Noreturn void serve(char **values);
+void leave_session(void);
+
+/* Takes what was inherited by name and closes the rest from 3 up. */
 void arrange_descriptors(struct options *options);
+void open_for_program(const struct options *options);
+/* Whether a file to join or open lies where staging covers it. */
+bool has_groups_below_tmp(const struct options *options);
 /* Moves a descriptor of the launcher's own out of the way of the numbers on the command line; closed on exec. */
 int move_own(int fd);
 void place_descriptor(int fd, int wanted);

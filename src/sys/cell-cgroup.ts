@@ -64,13 +64,29 @@ export interface CellCgroupOrder {
   readonly writer?: number | undefined
 }
 
-export async function createCellCgroup({ hierarchies, tree, name, limits, writer }: CellCgroupOrder): Promise<CellCgroup> {
+/** Groups that have their names, so that something can be told of them before they are there. */
+export interface PlannedCellCgroup {
+  readonly cgroup: CellCgroup
+  /** When it throws, none is left. */
+  readonly build: () => Promise<void>
+}
+
+export function planCellCgroup({ hierarchies, tree, name, limits, writer }: CellCgroupOrder): PlannedCellCgroup {
   const levels = hierarchies.map((hierarchy) => levelsOf(hierarchy, new Group(hierarchy.base, tree).below(name)))
   const places = levels.filter(hasRuns)
-  const cell = new KernelCellCgroup({ levels, writer, limits, runs: createRunGroups({ places, writer, processes: limits.processes }) })
+  const cgroup = new KernelCellCgroup({ levels, writer, limits, runs: createRunGroups({ places, writer, processes: limits.processes }) })
+  return { cgroup, build: () => build(cgroup) }
+}
+
+export async function createCellCgroup(order: CellCgroupOrder): Promise<CellCgroup> {
+  const { cgroup, build } = planCellCgroup(order)
+  await build()
+  return cgroup
+}
+
+async function build(cell: KernelCellCgroup): Promise<void> {
   try {
     cell.build()
-    return cell
   } catch (error) {
     await cell.remove()
     if (error instanceof SandboxError) throw error

@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Enforcement } from '../contract/driver.js'
 import { findBlockDevices } from './block-devices.js'
-import { type CellCgroup, createCellCgroup, removeCellGroups } from './cell-cgroup.js'
+import { type CellCgroup, type CellCgroupOrder, createCellCgroup, planCellCgroup, type PlannedCellCgroup, removeCellGroups } from './cell-cgroup.js'
 import { type CgroupTree, Group, kernelTree } from './cgroup-files.js'
 import { handedDown, type Hierarchy } from './cgroup-levels.js'
 import { type CgroupLimits, controllerFiles, type StatedLimits } from './cgroup-limits.js'
@@ -21,9 +21,16 @@ export interface Cgroups {
   readonly enforces: Readonly<Record<CgroupLimit, Enforcement>>
   /** Whether the guests of a cell can be stopped all at once. */
   readonly freezes: Enforcement
-  create(order: CgroupLimits & { readonly id: string; readonly writer?: number | undefined }): Promise<CellCgroup>
+  create(order: CgroupOrder): Promise<CellCgroup>
+  /** The same in two steps. */
+  plan(order: CgroupOrder): PlannedCellCgroup
   /** Removes what owners that died left behind; resolves to how many cells that were. */
   sweep(): Promise<number>
+}
+
+export interface CgroupOrder extends CgroupLimits {
+  readonly id: string
+  readonly writer?: number | undefined
 }
 
 export interface CgroupsUnavailable {
@@ -68,10 +75,12 @@ export function detectCgroups(facts: CgroupFacts = {}): Cgroups | CgroupsUnavail
   const reasons = new Set([enforces.memory, enforces.cpus, enforces.processes].flatMap((item) => (item.enforced ? [] : [item.why])))
   if (Object.values(enforces).every((item) => !item.enforced)) return { unavailable: [...reasons].join('; '), enforces }
   const ownPrefix = cellName('')
+  const orderOf = ({ id, writer, ...limits }: CgroupOrder): CellCgroupOrder => ({ hierarchies, tree, name: `${ownPrefix}${id}`, limits, writer })
   return {
     enforces,
     freezes: judgeFreezing({ found, hierarchies, tree }),
-    create: ({ id, writer, ...limits }) => createCellCgroup({ hierarchies, tree, name: `${ownPrefix}${id}`, limits, writer }),
+    create: (order) => createCellCgroup(orderOf(order)),
+    plan: (order) => planCellCgroup(orderOf(order)),
     sweep: () => sweepMounts(mounts, tree),
   }
 }

@@ -41,25 +41,56 @@ export async function spawnProcess(argv: readonly [string, ...string[]], options
     stdio: ['pipe', 'pipe', 'pipe', ...descriptors],
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
   })
-  const stderr = child.stderr as Readable & { ref?(): void; unref?(): void }
-  const silent = new Promise((resolve) => stderr.once('close', resolve))
-  const ended = new Promise<ProcessEnd>((resolve) => child.once('exit', (code, signal) => void silent.then(() => resolve({ code, signal }))))
+  const ended = new Promise<ProcessEnd>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })))
   await whenRunning(child, file)
+  child.unref()
+  const pipes = descriptors.flatMap((kind, index) => (kind === 'pipe' ? [[index + 3, child.stdio[index + 3] as Readable & Writable] as const] : []))
+  return spawnedProcess({
+    pid: child.pid as number,
+    stdin: child.stdin as Writable,
+    stdout: child.stdout as Readable,
+    stderr: child.stderr as Readable,
+    pipes: new Map(pipes),
+    ended,
+    signal: (name) => void child.kill(name),
+    hold: () => {
+      child.ref()
+      return () => undefined
+    },
+  })
+}
+
+/** A process that runs, by whomever it was started. */
+export interface SpawnedParts extends Pick<SpawnedProcess, 'pid' | 'pipes' | 'signal'> {
+  readonly stdin: Writable
+  readonly stdout: Readable
+  readonly stderr: Readable & { ref?(): void; unref?(): void }
+  readonly ended: Promise<ProcessEnd>
+  /** Its end is awaited: this process stays alive until it is told, or what this returns is called. */
+  readonly hold: () => () => void
+}
+
+export function spawnedProcess({ pid, stdin, stdout, stderr, pipes, ended, signal, hold }: SpawnedParts): SpawnedProcess {
+  const silent = stderr.closed ? Promise.resolve() : new Promise((resolve) => stderr.once('close', resolve))
   const words = keepLastWords(stderr)
-  const channel = joinStdio({ stdin: child.stdin as Writable, stdout: child.stdout as Readable })
+  const channel = joinStdio({ stdin, stdout })
   channel.unref()
   stderr.unref?.()
-  child.unref()
   return {
-    pid: child.pid as number,
+    pid,
     channel,
-    pipes: new Map(descriptors.flatMap((kind, index) => (kind === 'pipe' ? [[index + 3, child.stdio[index + 3] as Readable & Writable] as const] : []))),
+    pipes,
     diagnosis: words,
-    signal: (name) => void child.kill(name),
+    signal,
     wait: async () => {
-      child.ref()
+      const letGo = hold()
       stderr.ref?.()
-      return await ended
+      try {
+        const [end] = await Promise.all([ended, silent])
+        return end
+      } finally {
+        letGo()
+      }
     },
   }
 }

@@ -115,7 +115,7 @@ export function guestUsers(ids: CellIds): GuestUser[] {
 function launcherArguments(plan: CellPlan): string[] {
   const { spec, ids, ownerPid, programs, cgroups, unveilable } = plan
   const joins = (cgroups?.joins ?? []).flatMap((path) => ['--join', path])
-  const common = ['--parent', `${ownerPid}`, ...joins, ...guestDoors(cgroups).flatMap(({ opened }) => opened)]
+  const common = ['--parent', `${ownerPid}`, ...(cgroups ? ['--await'] : []), ...joins, ...guestDoors(cgroups).flatMap(({ opened }) => opened)]
   const placed = placedMounts(plan)
   if (ids.kind === 'single') return [...common, ...placed.flatMap(({ inherited, handed }) => ['--pass', `${inherited}`, `${handed}`])]
   const { diskBytes, inodes } = spec.limits

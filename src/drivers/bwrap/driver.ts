@@ -1,7 +1,9 @@
 import type { Cell, CellSpec, Driver } from '../../contract/driver.js'
 import { type Cgroups, type CgroupsUnavailable, detectCgroups } from '../../sys/cgroups.js'
 import { type MountSources, openMountSources } from '../../sys/mount-source.js'
+import { nativeProgram } from '../../sys/native.js'
 import type { CellPrograms } from './arguments.js'
+import { createCellSpawner, spawnDirectly } from './cell-spawner.js'
 import { readIdFacts } from './facts.js'
 import { canMapRanges } from './judgement.js'
 import { createLessor, type Lessor } from './lease.js'
@@ -26,10 +28,12 @@ export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
   const hasRanges = remember(() => Promise.resolve(canMapRanges(readIdFacts())), always)
   const lessor = remember(async (): Promise<Lessor> => createLessor({ hasRanges: await hasRanges(), cgroups: await cgroups() }), always)
   const veils = createVeilMemory()
+  // Another launcher may know less.
+  const spawn = options.programs?.launcher === undefined ? createCellSpawner(() => nativeProgram('launcher')) : spawnDirectly
   const openWith = async (spec: CellSpec, sources: MountSources, signal: AbortSignal): Promise<Cell> => {
-    const lease = await (await lessor()).lease(spec)
+    const lease = (await lessor()).lease(spec)
     try {
-      return await openCell({ spec, lease, signal, unveilable: veils.unveilable(), sources: sources.list, programs: options.programs })
+      return await openCell({ spec, lease, signal, spawn, unveilable: veils.unveilable(), sources: sources.list, programs: options.programs })
     } catch (error) {
       if (veils.learn(error, spec.root)) return openWith(spec, sources, signal)
       if (!signal.aborted) options.trials?.forget()

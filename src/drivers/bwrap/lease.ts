@@ -12,6 +12,8 @@ import { createTurnstile, type Turnstile } from './turnstile.js'
 export interface Lease {
   readonly ids: CellIds
   readonly cgroup: CellCgroup | undefined
+  /** Until then the cgroup has nothing but its names. When it throws, the lease is to be released all the same. */
+  readonly buildGroups: () => Promise<void>
   /** The limits that cgroups hold on this machine. */
   readonly holds: readonly CgroupLimit[]
   /** Host pids that are the cell's. */
@@ -23,7 +25,7 @@ export interface Lease {
 }
 
 export interface Lessor {
-  lease(spec: CellSpec): Promise<Lease>
+  lease(spec: CellSpec): Lease
 }
 
 export interface LessorOptions {
@@ -43,16 +45,17 @@ export async function createLessor({ hasRanges, cgroups }: LessorOptions): Promi
   await groups?.sweep()
   const inTurn = createTurnstile(mostEndings)
   return {
-    async lease(spec) {
+    lease(spec) {
       const held = spec.root.hold?.(spec.id)
       let ids: IdLease | undefined
       try {
         ids = leaseIds(spec.id)
         // A program in a liner enters its groups with the id of whoever made it; the warden may open what belongs to any of the cell's ids.
         const writer = ids.ids.kind === 'range' ? ids.ids.base + (spec.liners ? cradleId : wardenId) : undefined
-        const cgroup = await groups?.create({ id: spec.id, writer, ...cgroupLimits(spec, spec.limits) })
-        const parts = { ids, cgroup, held }
-        return { ids: ids.ids, cgroup, holds, remains: ids.remains, inTurn, release: () => release(parts) }
+        const planned = groups?.plan({ id: spec.id, writer, ...cgroupLimits(spec, spec.limits) })
+        const parts = { ids, cgroup: planned?.cgroup, held }
+        const buildGroups = async (): Promise<void> => planned?.build()
+        return { ids: ids.ids, cgroup: planned?.cgroup, buildGroups, holds, remains: ids.remains, inTurn, release: () => release(parts) }
       } catch (error) {
         ids?.release()
         held?.[Symbol.dispose]()

@@ -7,13 +7,14 @@ import type { MountSource } from '../../sys/mount-source.js'
 import { nativeProgram } from '../../sys/native.js'
 import { childrenOf, innerPid } from '../../sys/posture/process-tree.js'
 import { resizeDisk } from '../../sys/resize-disk.js'
-import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
+import type { SpawnedProcess } from '../../sys/spawn.js'
 import { findBeneath } from './beneath.js'
 import { type CellPlan, type CellPrograms, cellArgv, guestUsers } from './arguments.js'
 import { BwrapCell, endProcess } from './cell.js'
 import { type CellInspection, createInspection } from './cell-inspection.js'
 import { cellLayers } from './cell-layers.js'
 import { createCellLimits } from './cell-limits.js'
+import type { CellSpawner, SpawnOrder } from './cell-spawner.js'
 import { bwrapPath } from './facts.js'
 import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
@@ -24,11 +25,15 @@ export interface Opening {
   readonly lease: Lease
   readonly signal: AbortSignal
   readonly unveilable: ReadonlySet<string>
+  readonly spawn: CellSpawner
   /** Of the spec's mounts; left open. */
   readonly sources: readonly MountSource[]
   /** Instead of those that are found. */
   readonly programs?: Partial<CellPrograms> | undefined
 }
+
+/** What a launcher that was told to await it reads before the warden is there. */
+const groupsAreThere = '+'
 
 /** A cell whose warden has begun to speak. Whatever keeps it from that, the lease is released and nothing of the cell is left. */
 export async function openCell(opening: Opening): Promise<Cell> {
@@ -40,7 +45,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
     const plan = planOf(opening)
     const inspector = inspectorDescriptor(plan)
     const descriptors = [...opening.sources.map(({ descriptor }) => descriptor), ...(inspector === undefined ? [] : (['pipe'] as const))]
-    process = await spawnProcess(cellArgv(plan), { cwd: '/', env: {}, descriptors })
+    process = await launch(opening, { argv: (ownerPid) => cellArgv({ ...plan, ownerPid }), descriptors })
     inspection = createInspection({ plan, lease, monitorPid: process.pid, inspector: inspector === undefined ? undefined : process.pipes.get(inspector) })
     await greeting(process, signal)
     lease.cgroup?.settle()
@@ -62,6 +67,20 @@ export async function openCell(opening: Opening): Promise<Cell> {
     await lease.release()
     throw error
   }
+}
+
+/** The groups are made while the launcher stages the mounts, which takes as long. */
+async function launch({ spawn, lease }: Opening, order: SpawnOrder): Promise<SpawnedProcess> {
+  const spawning = spawn(order)
+  const [spawned, built] = await Promise.allSettled([spawning, lease.buildGroups()])
+  if (spawned.status === 'rejected') throw spawned.reason
+  const process = spawned.value
+  if (built.status === 'rejected') {
+    await endProcess(process, lease.remains)
+    throw built.reason
+  }
+  if (lease.cgroup) process.channel.write(groupsAreThere)
+  return process
 }
 
 /** Of the cell's disk, which any of its processes leads to. */

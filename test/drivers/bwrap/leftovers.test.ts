@@ -12,16 +12,33 @@ import { startScript } from '../../sys/run-script.js'
 import { openGuest, specOf } from './open-guest.js'
 
 const never = new AbortController().signal
+/** One for all that count what is left, so that there is one server which launches for it. */
+const driver = createBwrapDriver()
+
+function isServer(pid: number): boolean {
+  return argumentsOf(pid)[1] === '--serve'
+}
+
+/** The server comes with the second cell, and stays for a while. */
+async function settle(): Promise<void> {
+  await driver.probe()
+  const servers = (): number => findProcesses((pid) => parentOf(pid) === process.pid && isServer(pid)).length
+  for (let n = 0; servers() === 0 || n < 2; n++) await (await openGuest({ driver })).cell.close()
+}
 
 /** What this process has of the host's: cells by their processes, mounts, records, cgroups and descriptors. */
 function holdings() {
   return {
-    processes: findProcesses((pid) => parentOf(pid) === process.pid && argumentsOf(pid).some((argument) => /bwrap|launcher/.test(argument))),
+    processes: findProcesses((pid) => isOurs(parentOf(pid)) && argumentsOf(pid).some((argument) => /bwrap|launcher/.test(argument)) && !isServer(pid)),
     mounts: mountsButThoseOfTests(),
     records: recordsOf(ownerName(currentOwner())),
     cgroups: cgroupsOf(ownerName(currentOwner())),
     descriptors: readdirSync('/proc/self/fd').length,
   }
+}
+
+function isOurs(pid: number | undefined): boolean {
+  return pid === process.pid || (pid !== undefined && isServer(pid) && parentOf(pid) === process.pid)
 }
 
 function recordsOf(owner: string): string[] {
@@ -46,8 +63,7 @@ function foldersOf(folder: string): string[] {
 }
 
 test('fifty cells, five at a time, leave no process, mount, record, cgroup or descriptor', async () => {
-  const driver = createBwrapDriver()
-  await driver.probe()
+  await settle()
   const before = holdings()
   for (let round = 0; round < 10; round++) {
     const guests = await Promise.all(Array.from({ length: 5 }, () => openGuest({ driver })))
@@ -88,8 +104,7 @@ test('a cell whose monitor was killed is closed to its last process', async () =
 })
 
 test('an open that is aborted at any moment rejects with the reason and leaves nothing', async () => {
-  const driver = createBwrapDriver()
-  await driver.probe()
+  await settle()
   const before = holdings()
   for (const delayMs of [0, 1, 2, 4, 6, 8, 12, 16, 24]) {
     const controller = new AbortController()
@@ -107,8 +122,7 @@ test('an open that is aborted at any moment rejects with the reason and leaves n
 })
 
 test('a cell that does not open gives everything back', async () => {
-  const driver = createBwrapDriver()
-  await driver.probe()
+  await settle()
   const before = holdings()
   const spec = await specOf({ root: { name: 'bad', binds: [{ source: '/nowhere', target: '/usr' }], symlinks: [], shell: '/bin/sh', env: {} } })
   await expect(driver.open(spec, never)).rejects.toMatchObject({ code: 'unavailable' })
@@ -117,13 +131,14 @@ test('a cell that does not open gives everything back', async () => {
 
 test('kill -9 of the owner leaves no process, and the next engine sweeps its records', async () => {
   const { child, firstLine, ended } = await startScript(new URL('./programs/hold-cells.ts', import.meta.url), ['3'])
-  const { owner, monitors } = JSON.parse(await firstLine) as { owner: string; monitors: number[] }
+  const { owner, monitors, server } = JSON.parse(await firstLine) as { owner: string; monitors: number[]; server: number }
   const inside = monitors.flatMap((monitor) => findProcesses((pid) => parentOf(pid) === monitor))
   // Where filters can be read, one who waits to do so is beside each warden.
-  expect([monitors.length, inside.length]).toEqual([3, process.getuid?.() === 0 ? 6 : 3])
+  expect(monitors.length).toBeGreaterThanOrEqual(3)
+  expect(inside.length).toBe(monitors.length * (process.getuid?.() === 0 ? 2 : 1))
   child.kill('SIGKILL')
   await ended
-  await expect.poll(() => [...monitors, ...inside].filter((pid) => existsSync(`/proc/${pid}`))).toEqual([])
+  await expect.poll(() => [server, ...monitors, ...inside].filter((pid) => existsSync(`/proc/${pid}`))).toEqual([])
   await (await openGuest())[Symbol.asyncDispose]()
   expect(recordsOf(owner)).toEqual([])
   expect(cgroupsOf(owner)).toEqual([])

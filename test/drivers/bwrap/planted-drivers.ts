@@ -62,5 +62,10 @@ function tamperedGroups(tamper: NonNullable<Plant['groups']>): NonNullable<Bwrap
         tamper(group.places(undefined))
       },
     })
-  return withOther<Cgroups>(real, { create: async (order) => tampered(await real.create(order)) })
+  return withOther<Cgroups>(real, {
+    plan: (order) => {
+      const { cgroup, build } = real.plan(order)
+      return { cgroup: tampered(cgroup), build }
+    },
+  })
 }

@@ -2,10 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
-import { createCellCgroup } from '../../../src/sys/cell-cgroup.js'
+import { type CellCgroupOrder, createCellCgroup, planCellCgroup } from '../../../src/sys/cell-cgroup.js'
 import { kernelTree } from '../../../src/sys/cgroup-files.js'
 import { parseCgroupMounts } from '../../../src/sys/cgroup-mounts.js'
-import type { Cgroups } from '../../../src/sys/cgroups.js'
+import type { CgroupOrder, Cgroups } from '../../../src/sys/cgroups.js'
 import { testUnless } from '../../unless.js'
 import { openGuest } from './open-guest.js'
 
@@ -18,10 +18,12 @@ const prefix = `glovebox-unified-${process.pid}.`
 function unified(): Cgroups {
   const not = { enforced: false, why: 'not tried' } as const
   const hierarchies = [{ version: 2, base: mount?.mountPoint ?? '', controllers: ['cpuacct'] }] as const
+  const order = ({ id, writer, ...limits }: CgroupOrder): CellCgroupOrder => ({ hierarchies, tree: kernelTree, name: `${prefix}${id}`, limits, writer })
   return {
     enforces: { memory: not, cpus: not, cpuTime: not, processes: not, readRate: not, writeRate: not },
     freezes: { enforced: true, by: 'cgroup v2' },
-    create: ({ id, writer, ...limits }) => createCellCgroup({ hierarchies, tree: kernelTree, name: `${prefix}${id}`, limits, writer }),
+    create: (asked) => createCellCgroup(order(asked)),
+    plan: (asked) => planCellCgroup(order(asked)),
     sweep: () => Promise.resolve(0),
   }
 }

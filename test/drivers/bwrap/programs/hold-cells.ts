@@ -1,13 +1,21 @@
 /** Opens cells, says who it is and which processes it has, and then waits, or, when idle, for nothing. */
+import { createBwrapDriver } from '../../../../src/drivers/bwrap/driver.js'
 import { currentOwner, ownerName } from '../../../../src/sys/owner.js'
 import { argumentsOf, findProcesses, parentOf } from '../../../../src/sys/processes.js'
 import { openGuest } from '../open-guest.js'
 
 const [count, way] = process.argv.slice(2)
-for (let index = 0; index < Number(count); index++) {
-  const guest = await openGuest()
+const driver = createBwrapDriver()
+const isMonitor = (pid: number): boolean => argumentsOf(pid).some((argument) => argument.endsWith('/bwrap'))
+const childrenOf = (parent: number | undefined): number[] => findProcesses((pid) => parentOf(pid) === parent)
+const serverOf = (): number | undefined => childrenOf(process.pid).find((pid) => argumentsOf(pid)[1] === '--serve')
+const isServed = (): boolean => way === 'idle' || childrenOf(serverOf()).some(isMonitor)
+// The first by this process itself, the last by the server that was started meanwhile.
+for (let index = 0; index < Number(count) || !isServed(); index++) {
+  const guest = await openGuest({ driver })
   await guest.sh('(setsid sleep 1000 > /dev/null 2>&1 &)')
 }
-const monitors = findProcesses((pid) => parentOf(pid) === process.pid && argumentsOf(pid).some((argument) => argument.endsWith('/bwrap')))
-process.stdout.write(`${JSON.stringify({ owner: ownerName(currentOwner()), monitors })}\n`)
+const server = serverOf()
+const monitors = [...childrenOf(process.pid), ...childrenOf(server)].filter(isMonitor)
+process.stdout.write(`${JSON.stringify({ owner: ownerName(currentOwner()), monitors, server })}\n`)
 if (way !== 'idle') process.stdin.resume()
