@@ -28,8 +28,11 @@ import { TemplateStore } from './templates/store.js'
 import { createTemplates } from './templates/templates.js'
 import { type TemplateBuilder, createTemplateBuilder } from './templates/builder.js'
 
+/** Needs no look at it. */
+const noSettings: PlatformSettings = {}
+
 /** A platform on this machine. Nothing is touched before it is used; whoever creates it disposes of it. */
-export function createPlatform(settings: PlatformSettings = {}): Platform {
+export function createPlatform(settings = noSettings): Platform {
   return new Engine(engineOptions(settings))
 }
 
@@ -40,7 +43,7 @@ export function createUninspectedPlatform(settings: PlatformSettings = {}): Plat
 
 /** Everything an engine is put together from. */
 export function engineOptions(settings: PlatformSettings): EngineOptions {
-  parseObject(platformSettingsSchema, settings, { what: 'settings', objects: ['bounds'] })
+  if (settings !== noSettings) parseObject(platformSettingsSchema, settings, { what: 'settings', objects: ['bounds'] })
   const { drivers, cacheDir, snapshotDir, templateDir, policy, bounds } = settings
   const templates = cacheDir === undefined ? {} : { cache: join(cacheDir, 'templates') }
   const operator = operatorPolicy(policy)

@@ -38,28 +38,36 @@ interface Called {
   readonly print: (text: string) => void
 }
 
+/** In the order of the help. */
+const adders: readonly { readonly names: readonly string[]; readonly add: (program: Command, finish: Finish) => void }[] = [
+  { names: ['run'], add: addRun },
+  { names: ['sh'], add: addSh },
+  { names: ['code'], add: addCode },
+  { names: ['mcp'], add: addMcp },
+  { names: ['doctor'], add: addDoctor },
+  { names: ['demo'], add: addDemo },
+  { names: ['bench'], add: (program, finish) => addBench(program, { finish, version: readVersion }) },
+  { names: ['changes', 'apply', 'drop'], add: addChanges },
+  { names: ['policy'], add: addPolicy },
+  { names: ['receipt'], add: addReceipt },
+  { names: ['snapshots'], add: addSnapshots },
+  { names: ['template'], add: addTemplate },
+]
+
 function buildProgram({ args, finish, print }: Called): Command {
   const program = new Command(ownName())
     .description('Runs code that nobody has vouched for, and hands back exactly what it did.')
-    .version(readVersion(), '-V, --version', 'print the version')
+    .version(versionFor(args), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this')
     .helpCommand('help [COMMAND]', 'print the help of a command')
     .usage('COMMAND [OPTIONS]')
     .addHelpText('after', examples(ownName()))
     .enablePositionalOptions()
     .hook('preAction', () => refuseChangedArguments(args))
-  addRun(program, finish)
-  addSh(program, finish)
-  addCode(program, finish)
-  addMcp(program, finish)
-  addDoctor(program, finish)
-  addDemo(program, finish)
-  addBench(program, { finish, version: readVersion })
-  addChanges(program, finish)
-  addPolicy(program, finish)
-  addReceipt(program, finish)
-  addSnapshots(program, finish)
-  addTemplate(program, finish)
+  const [called = ''] = args
+  const ofCalled = adders.filter(({ names }) => names.includes(called))
+  // Describing all of them takes longer than some of them do; help, and a word that is none, need all.
+  for (const { add } of ofCalled.length > 0 ? ofCalled : adders) add(program, finish)
   for (const command of withSubcommands(program)) {
     command
       .exitOverride()
@@ -99,6 +107,11 @@ function addDemo(program: Command, finish: Finish): void {
       const { demo } = await import('./commands/demo.js')
       finish(await demo(flags))
     })
+}
+
+/** Read only where it may be asked for: by a first word that is a flag. */
+function versionFor([first]: readonly string[]): string {
+  return first?.startsWith('-') ? readVersion() : ''
 }
 
 function readVersion(): string {

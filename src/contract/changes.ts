@@ -1,5 +1,6 @@
 /** What a command wrote over a folder that it saw through an overlay, kept until somebody takes it over or drops it. */
 import * as z from 'zod'
+import { deferred } from './deferred.js'
 import type { CallOptions } from './platform.js'
 
 /** One thing in the layer over a mount; `path` is below the mount's target. Paths and targets of links here hold any bytes: see path-text. */
@@ -20,39 +21,45 @@ export interface PlatformChanges {
 const modeSchema = z.int().min(0).max(0o7777)
 
 /** What is at a path: enough to tell whether it is still the same. */
-const pathStateSchema = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('none') }),
-  z.strictObject({ type: z.literal('file'), mode: modeSchema, size: z.int().min(0), hash: z.string(), mtimeMs: z.number().optional() }),
-  z.strictObject({ type: z.literal('folder'), mode: modeSchema, mtimeMs: z.number().optional() }),
-  z.strictObject({ type: z.literal('link'), target: z.string(), mtimeMs: z.number().optional() }),
-  z.strictObject({ type: z.literal('other'), mtimeMs: z.number().optional() }),
-])
+const pathStateSchema = deferred(() =>
+  z.discriminatedUnion('type', [
+    z.strictObject({ type: z.literal('none') }),
+    z.strictObject({ type: z.literal('file'), mode: modeSchema, size: z.int().min(0), hash: z.string(), mtimeMs: z.number().optional() }),
+    z.strictObject({ type: z.literal('folder'), mode: modeSchema, mtimeMs: z.number().optional() }),
+    z.strictObject({ type: z.literal('link'), target: z.string(), mtimeMs: z.number().optional() }),
+    z.strictObject({ type: z.literal('other'), mtimeMs: z.number().optional() }),
+  ]),
+)
 
 export type PathState = z.output<typeof pathStateSchema>
 
-const pendingChangeSchema = z.strictObject({
-  /** Below the folder. */
-  path: z.string().min(1),
-  before: pathStateSchema,
-  after: pathStateSchema,
-  /** It was changed in the folder itself while the command ran, which cannot have known. */
-  isStale: z.boolean().optional(),
-})
+const pendingChangeSchema = deferred(() =>
+  z.strictObject({
+    /** Below the folder. */
+    path: z.string().min(1),
+    before: pathStateSchema,
+    after: pathStateSchema,
+    /** It was changed in the folder itself while the command ran, which cannot have known. */
+    isStale: z.boolean().optional(),
+  }),
+)
 
 export type PendingChange = z.output<typeof pendingChangeSchema>
 
-export const changeSetSchema = z.strictObject({
-  version: z.literal(1),
-  id: z.string().regex(/^[a-z0-9]{20}$/),
-  /** Absolute, without links. */
-  folder: z.string().startsWith('/'),
-  createdAt: z.string(),
-  command: z.array(z.string()),
-  /** Sorted by path. */
-  changes: z.array(pendingChangeSchema),
-  /** What was made and cannot be taken over, and why. */
-  skipped: z.array(z.strictObject({ path: z.string(), why: z.string() })),
-})
+export const changeSetSchema = deferred(() =>
+  z.strictObject({
+    version: z.literal(1),
+    id: z.string().regex(/^[a-z0-9]{20}$/),
+    /** Absolute, without links. */
+    folder: z.string().startsWith('/'),
+    createdAt: z.string(),
+    command: z.array(z.string()),
+    /** Sorted by path. */
+    changes: z.array(pendingChangeSchema),
+    /** What was made and cannot be taken over, and why. */
+    skipped: z.array(z.strictObject({ path: z.string(), why: z.string() })),
+  }),
+)
 
 export type ChangeSet = z.output<typeof changeSetSchema>
 

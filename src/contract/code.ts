@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { deferred } from './deferred.js'
 import type { CallOptions } from './platform.js'
 import { durationSchema } from './quantities.js'
 import type { Outcome } from './run.js'
@@ -16,31 +17,35 @@ const sourceSchema = z.string().refine((source) => Buffer.byteLength(source) <= 
 
 export const contextIdSchema = z.string().regex(/^[a-z0-9]{20}$/, 'must be a context id: 20 lower-case letters and digits')
 
-export const contextRequestSchema = z.strictObject({
-  language: languageSchema.default('python'),
-  /** Where it begins; the sandbox's cwd when not given. */
-  cwd: pathSchema.optional(),
-  env: envSchema.default({}),
-  name: labelSchema.optional(),
-})
+export const contextRequestSchema = deferred(() =>
+  z.strictObject({
+    language: languageSchema.default('python'),
+    /** Where it begins; the sandbox's cwd when not given. */
+    cwd: pathSchema.optional(),
+    env: envSchema.default({}),
+    name: labelSchema.optional(),
+  }),
+)
 
 export type ContextRequest = z.input<typeof contextRequestSchema>
 
-export const codeRequestSchema = z.strictObject({
-  code: sourceSchema,
-  /** That of the context when one is named, else python. */
-  language: languageSchema.optional(),
-  /** The default context of the language when not given, which is made at its first use. */
-  context: contextIdSchema.optional(),
-  /** For this execution only. */
-  env: envSchema.default({}),
-  /** Wall time from its turn on; `limits.time` of the sandbox when not given, and never more. */
-  timeout: durationSchema({ min: 1, max: 7 * 86_400_000, example: '60s' }).optional(),
-  /** Whether code that reads a line of input asks for it (an `ask` event), or is refused. */
-  input: z.boolean().default(false),
-  /** Whether files of the workspace are looked over before and after. */
-  artifacts: z.boolean().default(true),
-})
+export const codeRequestSchema = deferred(() =>
+  z.strictObject({
+    code: sourceSchema,
+    /** That of the context when one is named, else python. */
+    language: languageSchema.optional(),
+    /** The default context of the language when not given, which is made at its first use. */
+    context: contextIdSchema.optional(),
+    /** For this execution only. */
+    env: envSchema.default({}),
+    /** Wall time from its turn on; `limits.time` of the sandbox when not given, and never more. */
+    timeout: durationSchema({ min: 1, max: 7 * 86_400_000, example: '60s' }).optional(),
+    /** Whether code that reads a line of input asks for it (an `ask` event), or is refused. */
+    input: z.boolean().default(false),
+    /** Whether files of the workspace are looked over before and after. */
+    artifacts: z.boolean().default(true),
+  }),
+)
 
 export type CodeRequest = z.input<typeof codeRequestSchema>
 

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { deferred } from './deferred.js'
 import type { Driver } from './driver.js'
 import type { PolicyInput, PresetName } from './policy.js'
 
@@ -40,14 +41,16 @@ function isDriver(value: unknown): boolean {
 const countSchema = z.int().min(1)
 
 /** A policy is judged where policies are. */
-export const platformSettingsSchema = z.strictObject({
-  drivers: z.array(z.custom<Driver>(isDriver, 'expected a driver')).optional(),
-  cacheDir: z.string().min(1).optional(),
-  snapshotDir: z.string().min(1).optional(),
-  templateDir: z.string().min(1).optional(),
-  policy: z.unknown().optional(),
-  bounds: z
-    .strictObject({ maxSandboxes: countSchema, maxRuns: countSchema.max(1024), answerMs: countSchema, maxRingBytes: countSchema, maxPausedMs: countSchema })
-    .partial()
-    .optional(),
-})
+export const platformSettingsSchema = deferred(() =>
+  z.strictObject({
+    drivers: z.array(z.custom<Driver>(isDriver, 'expected a driver')).optional(),
+    cacheDir: z.string().min(1).optional(),
+    snapshotDir: z.string().min(1).optional(),
+    templateDir: z.string().min(1).optional(),
+    policy: z.unknown().optional(),
+    bounds: z
+      .strictObject({ maxSandboxes: countSchema, maxRuns: countSchema.max(1024), answerMs: countSchema, maxRingBytes: countSchema, maxPausedMs: countSchema })
+      .partial()
+      .optional(),
+  }),
+)

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { deferred } from './deferred.js'
 import { limitsSchema } from './limits.js'
 import type { Json } from './posture.js'
 import {
@@ -25,48 +26,56 @@ export type PresetName = (typeof presetNames)[number]
 const onExceed = ['refuse', 'clamp'] as const
 
 /** What a spec gets where it says nothing. Like our own defaults: not enforced here is named, not refused. */
-const defaultsSchema = z.strictObject({
-  limits: limitsSchema.optional().describe('Limits of a spec that states none.'),
-  lifetime: lifetimeSchema.optional().describe('From creation to closing.'),
-  template: templateSchema.optional(),
-  user: z.enum(userNames).optional(),
-  root: z.enum(rootModes).optional(),
-  minTier: z.enum(tiers).optional().describe('The weakest boundary that is accepted.'),
-  env: envSchema.optional().describe('Variables; one that a spec sets itself is left as the spec has it.'),
-  commands: commandsSchema.optional().describe('The only programs that may be executed.'),
-  seccomp: seccompSchema.optional().describe("A seccomp profile in Docker's JSON format: the path of a file, or its content."),
-})
+const defaultsSchema = deferred(() =>
+  z.strictObject({
+    limits: limitsSchema.optional().describe('Limits of a spec that states none.'),
+    lifetime: lifetimeSchema.optional().describe('From creation to closing.'),
+    template: templateSchema.optional(),
+    user: z.enum(userNames).optional(),
+    root: z.enum(rootModes).optional(),
+    minTier: z.enum(tiers).optional().describe('The weakest boundary that is accepted.'),
+    env: envSchema.optional().describe('Variables; one that a spec sets itself is left as the spec has it.'),
+    commands: commandsSchema.optional().describe('The only programs that may be executed.'),
+    seccomp: seccompSchema.optional().describe("A seccomp profile in Docker's JSON format: the path of a file, or its content."),
+  }),
+)
 
-const mountsCeilingSchema = z.strictObject({
-  sources: z.array(pathSchema).max(256).optional().describe('Folders that a source must be in; any when left out, none when empty.'),
-  modes: z.array(z.enum(mountModes)).max(8).optional(),
-})
+const mountsCeilingSchema = deferred(() =>
+  z.strictObject({
+    sources: z.array(pathSchema).max(256).optional().describe('Folders that a source must be in; any when left out, none when empty.'),
+    modes: z.array(z.enum(mountModes)).max(8).optional(),
+  }),
+)
 
 /** What a spec may go down from, never up. A field that is left out caps nothing; an empty list allows nothing. */
-const ceilingSchema = z.strictObject({
-  limits: limitsSchema.optional().describe('The most of each limit. A limit that is capped is enforced, or the sandbox is refused.'),
-  lifetime: lifetimeSchema.optional().describe('The longest lifetime.'),
-  minTier: z.enum(tiers).optional().describe('The weakest boundary that may be asked for.'),
-  users: z.array(z.enum(userNames)).max(8).optional(),
-  roots: z.array(z.enum(rootModes)).max(8).optional(),
-  templates: z.array(templateSchema).max(256).optional(),
-  drivers: z.array(driverNameSchema).max(64).optional(),
-  mounts: mountsCeilingSchema.optional(),
-  commands: commandsSchema.optional().describe('Programs that a spec may list; one that lists none gets all of these and no others.'),
-  seccomp: z.enum(['default-only', 'custom']).optional().describe("Whether a spec may bring a profile of its own, instead of ours or this policy's."),
-  env: z.array(envNameSchema).max(1024).optional().describe('Names of variables that a spec or a run may set.'),
-})
+const ceilingSchema = deferred(() =>
+  z.strictObject({
+    limits: limitsSchema.optional().describe('The most of each limit. A limit that is capped is enforced, or the sandbox is refused.'),
+    lifetime: lifetimeSchema.optional().describe('The longest lifetime.'),
+    minTier: z.enum(tiers).optional().describe('The weakest boundary that may be asked for.'),
+    users: z.array(z.enum(userNames)).max(8).optional(),
+    roots: z.array(z.enum(rootModes)).max(8).optional(),
+    templates: z.array(templateSchema).max(256).optional(),
+    drivers: z.array(driverNameSchema).max(64).optional(),
+    mounts: mountsCeilingSchema.optional(),
+    commands: commandsSchema.optional().describe('Programs that a spec may list; one that lists none gets all of these and no others.'),
+    seccomp: z.enum(['default-only', 'custom']).optional().describe("Whether a spec may bring a profile of its own, instead of ours or this policy's."),
+    env: z.array(envNameSchema).max(1024).optional().describe('Names of variables that a spec or a run may set.'),
+  }),
+)
 
 /** A policy as it is written: in a file, in a spec, or as the operator's. */
-export const policySchema = z.strictObject({
-  $schema: z.string().optional(),
-  name: labelSchema.optional().describe('What messages call it.'),
-  description: z.string().max(4096).optional(),
-  extends: z.enum(presetNames).optional().describe('A preset whose defaults are taken and whose ceiling holds too.'),
-  defaults: defaultsSchema.optional().describe('What a spec gets where it says nothing.'),
-  ceiling: ceilingSchema.optional().describe('What a spec may lower but never raise.'),
-  onExceed: z.enum(onExceed).optional().describe("A spec above a cap is refused, or lowered to it and told so. 'refuse' when left out."),
-})
+export const policySchema = deferred(() =>
+  z.strictObject({
+    $schema: z.string().optional(),
+    name: labelSchema.optional().describe('What messages call it.'),
+    description: z.string().max(4096).optional(),
+    extends: z.enum(presetNames).optional().describe('A preset whose defaults are taken and whose ceiling holds too.'),
+    defaults: defaultsSchema.optional().describe('What a spec gets where it says nothing.'),
+    ceiling: ceilingSchema.optional().describe('What a spec may lower but never raise.'),
+    onExceed: z.enum(onExceed).optional().describe("A spec above a cap is refused, or lowered to it and told so. 'refuse' when left out."),
+  }),
+)
 
 export type PolicyInput = z.input<typeof policySchema>
 export type PolicyDefaults = z.output<typeof defaultsSchema>

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { deferred } from './deferred.js'
 import type { CallOptions, PlatformProcess, SandboxInfo } from './platform.js'
 import { durationSchema } from './quantities.js'
 import type { Receipt } from './receipt.js'
@@ -12,36 +13,40 @@ export type Fresh = (typeof freshKinds)[number]
 const dayMs = 86_400_000
 
 /** How a pool keeps its sandboxes. */
-export const poolSchema = z.strictObject({
-  /** So many are kept ready; what suits the machine when not given. */
-  size: z.int().min(0).max(1000).optional(),
-  /** So many are there at once, those in use and those being made or closed included; what suits the machine when not given. */
-  max: z.int().min(1).max(10_000).optional(),
-  /** So many callers may wait once there are `max`; one more is refused with 'busy'. */
-  queue: z.int().min(0).max(100_000).default(1000),
-  /** One that has waited for longer is closed, and another made. */
-  recycleAfter: durationSchema({ min: 50, max: dayMs, example: '10m' }).default(600_000),
-  /** Once nobody has asked for so long, none is kept ready until somebody does. Not given: never where `size` is, else a minute. */
-  idleAfter: durationSchema({ min: 50, max: dayMs, example: '1m' }).optional(),
-  fresh: z.enum(freshKinds).default('cell'),
-  /** Of liners: after so many runs their cell is closed, and another made. */
-  recycleAfterRuns: z.int().min(1).max(1_000_000).optional(),
-  /** Of liners: modules of Python that are imported before anyone asks; none when not given. */
-  imports: z
-    .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$/, "must be a module's name, such as 'numpy'"))
-    .max(64)
-    .optional(),
-})
+export const poolSchema = deferred(() =>
+  z.strictObject({
+    /** So many are kept ready; what suits the machine when not given. */
+    size: z.int().min(0).max(1000).optional(),
+    /** So many are there at once, those in use and those being made or closed included; what suits the machine when not given. */
+    max: z.int().min(1).max(10_000).optional(),
+    /** So many callers may wait once there are `max`; one more is refused with 'busy'. */
+    queue: z.int().min(0).max(100_000).default(1000),
+    /** One that has waited for longer is closed, and another made. */
+    recycleAfter: durationSchema({ min: 50, max: dayMs, example: '10m' }).default(600_000),
+    /** Once nobody has asked for so long, none is kept ready until somebody does. Not given: never where `size` is, else a minute. */
+    idleAfter: durationSchema({ min: 50, max: dayMs, example: '1m' }).optional(),
+    fresh: z.enum(freshKinds).default('cell'),
+    /** Of liners: after so many runs their cell is closed, and another made. */
+    recycleAfterRuns: z.int().min(1).max(1_000_000).optional(),
+    /** Of liners: modules of Python that are imported before anyone asks; none when not given. */
+    imports: z
+      .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$/, "must be a module's name, such as 'numpy'"))
+      .max(64)
+      .optional(),
+  }),
+)
 
 export type PoolInput = z.input<typeof poolSchema>
 export type PoolSettings = z.output<typeof poolSchema>
 
 /** Who a sandbox is for, told when it is handed out. */
-export const claimSchema = z.strictObject({
-  name: labelSchema.optional(),
-  agent: labelSchema.optional(),
-  metadata: z.record(labelSchema, z.string().max(4096)).optional(),
-})
+export const claimSchema = deferred(() =>
+  z.strictObject({
+    name: labelSchema.optional(),
+    agent: labelSchema.optional(),
+    metadata: z.record(labelSchema, z.string().max(4096)).optional(),
+  }),
+)
 
 export type Claim = z.input<typeof claimSchema>
 

@@ -40,13 +40,16 @@ const size: Kind = { name: 'size', unit: 'bytes', units: byteUnits, pattern: byt
 const duration: Kind = { name: 'duration with a unit', unit: 'milliseconds', units: durationUnits, pattern: durationPattern, parse: parseDuration }
 
 function quantity(kind: Kind, bounds: Bounds) {
-  // What is said here is for published schemas only; what is wrong is told by the transformation, in one sentence.
-  const number = z.number().meta({ minimum: bounds.min, maximum: bounds.max })
-  const text = z.string().meta({ pattern: kind.pattern.source, examples: [bounds.example] })
-  const description = `A ${kind.name}, or a number of ${kind.unit}: ${rangeOf(kind, bounds)}.`
+  // What is said here is for published schemas only; what is wrong is told by the transformation, in one sentence. Registered, because `meta` makes each a second time.
+  const number = z.number().register(z.globalRegistry, { minimum: bounds.min, maximum: bounds.max })
+  const text = z.string().register(z.globalRegistry, { pattern: kind.pattern.source, examples: [bounds.example] })
   return z
     .union([number, text])
-    .meta({ description })
+    .register(z.globalRegistry, {
+      get description() {
+        return `A ${kind.name}, or a number of ${kind.unit}: ${rangeOf(kind, bounds)}.`
+      },
+    })
     .transform((input, context): number => {
       const value = typeof input === 'number' ? input : kind.parse(input)
       const got = typeof input === 'number' ? String(input) : `'${input.slice(0, 40)}'`

@@ -1,5 +1,6 @@
 /** What may be asked of snapshots. Throws SandboxError('invalid') naming the field. */
 import * as z from 'zod'
+import { deferred } from '../contract/deferred.js'
 import { SandboxError } from '../contract/errors.js'
 import { plainObjectRefusal } from '../contract/plain-object.js'
 import { type ForkOptions, type SnapshotInfo, snapshotNameSchema, snapshotReferenceSchema } from '../contract/snapshots.js'
@@ -8,11 +9,13 @@ import { parseObject, parseWith } from './refusal.js'
 
 const mostForks = 1000
 
-const forkSchema = z.strictObject({
-  count: z.int().min(1).max(mostForks),
-  name: labelSchema.optional(),
-  metadata: specSchema.shape.metadata.optional(),
-})
+const forkSchema = deferred(() =>
+  z.strictObject({
+    count: z.int().min(1).max(mostForks),
+    name: labelSchema.optional(),
+    metadata: specSchema.shape.metadata.optional(),
+  }),
+)
 
 export interface ForkPlan extends Pick<ForkOptions, 'name' | 'metadata'> {
   readonly count: number

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { deferred } from '../contract/deferred.js'
 import { SandboxError } from '../contract/errors.js'
 import type { LimitName, Limits } from '../contract/limits.js'
 import { defaultLimits, limitsSchema } from '../contract/limits.js'
@@ -39,7 +40,7 @@ function completeLimits(input: z.output<typeof limitsSchema>): Limits {
   }
 }
 
-const changeSchema = z.strictObject({ limits: limitsSchema })
+const changeSchema = deferred(() => z.strictObject({ limits: limitsSchema }))
 
 /** A live sandbox's limits with some of them changed, and which those are. Throws SandboxError('invalid') naming the field. */
 export function changeLimits(current: Limits, change: unknown): { readonly limits: Limits; readonly changed: readonly LimitName[] } {
@@ -81,11 +82,13 @@ export function parseId(id: unknown): string {
   return parseWith(idSchema, id, 'id')
 }
 
-const filterSchema = z.strictObject({
-  name: z.string().optional(),
-  agent: z.string().optional(),
-  metadata: z.record(z.string(), z.string()).optional(),
-})
+const filterSchema = deferred(() =>
+  z.strictObject({
+    name: z.string().optional(),
+    agent: z.string().optional(),
+    metadata: z.record(z.string(), z.string()).optional(),
+  }),
+)
 
 /** A condition that was written but has no value would silently match everything, so it is refused. */
 export function parseFilter(filter: unknown): SandboxFilter {

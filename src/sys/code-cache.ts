@@ -2,6 +2,7 @@
  * Runs a program of ours, one CommonJS file, from what V8 made of it the last time. V8 executes what is in such a cache as it is, so it is code like the program
  * itself: it is taken only from a file of our own that nobody else can write, in a folder of which the same holds, and only for this very program and Node.
  */
+import { hash } from 'node:crypto'
 import {
   closeSync,
   constants,
@@ -19,7 +20,6 @@ import {
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { Script } from 'node:vm'
-import { crc32 } from 'node:zlib'
 
 export interface CachedProgram {
   /** Its absolute path. ASCII only, so that V8 takes its bytes as they are. */
@@ -96,17 +96,19 @@ function placeOf({ folder, part, identity }: Wanted): string | undefined {
 }
 
 /** V8 executes what it is given without a look: bytes that a disk lost must be noticed before. Eight bytes, so that what follows stays where V8 wants it. */
+function sealOf(compiled: Buffer): Buffer {
+  return hash('sha1', compiled, 'buffer').subarray(0, sealBytes)
+}
+
 function sealed(identity: Buffer, compiled: Buffer): Buffer {
-  const seal = Buffer.alloc(sealBytes)
-  seal.writeUInt32LE(crc32(compiled))
-  return Buffer.concat([identity, seal, compiled])
+  return Buffer.concat([identity, sealOf(compiled), compiled])
 }
 
 function opened(bytes: Buffer, identity: Buffer): Buffer | undefined {
   const from = identity.length + sealBytes
   if (bytes.length <= from || !bytes.subarray(0, identity.length).equals(identity)) return undefined
   const compiled = bytes.subarray(from)
-  return bytes.readUInt32LE(identity.length) === crc32(compiled) ? compiled : undefined
+  return bytes.subarray(identity.length, from).equals(sealOf(compiled)) ? compiled : undefined
 }
 
 /** Enough to tell files apart; what is in one says for certain whose it is. (FNV-1a) */

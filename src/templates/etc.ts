@@ -168,9 +168,11 @@ function withFolders(path: string): string[] {
   return [path, ...rewritten.map((entry) => join(path, entry.name)).sort()]
 }
 
+/** None of what is no folder. */
 function entriesIn(folder: string): Dirent[] {
   try {
-    return readdirSync(folder, { withFileTypes: true })
+    // An error that is thrown costs more than a look.
+    return !statusOf(folder)?.isDirectory() ? [] : readdirSync(folder, { withFileTypes: true })
   } catch {
     return []
   }

@@ -6,11 +6,12 @@ import { createHash } from 'node:crypto'
 import { chmodSync, closeSync, lstatSync, openSync, readdirSync, readlinkSync, readSync, type Stats } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import * as z from 'zod'
+import { deferred } from '../contract/deferred.js'
 import { SandboxError } from '../contract/errors.js'
 import type { TemplateDifference } from '../contract/templates.js'
 
 /** Type; mode, in octal; size; the content's SHA-256, or a link's target; path. */
-const lineSchema = z.tuple([z.enum(['file', 'folder', 'link']), z.string(), z.int().min(0), z.string(), z.string()])
+const lineSchema = deferred(() => z.tuple([z.enum(['file', 'folder', 'link']), z.string(), z.int().min(0), z.string(), z.string()]))
 export type TreeLine = z.output<typeof lineSchema>
 
 export interface TreeDefaults {

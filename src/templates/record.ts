@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as z from 'zod'
+import { deferred } from '../contract/deferred.js'
 import { SandboxError } from '../contract/errors.js'
 import type { TemplateInfo } from '../contract/templates.js'
 import { templateIdSchema } from '../contract/templates.js'
@@ -16,22 +17,24 @@ export interface StoredTemplate {
   readonly object: string
 }
 
-const recordSchema = z.strictObject({
-  schema: z.literal('glovebox-template/1'),
-  id: templateIdSchema,
-  recipe: z.string(),
-  summary: z.string(),
-  builtAt: z.string(),
-  bytes: z.int().min(0),
-  entries: z.int().min(0),
-  shell: z.string(),
-  env: z.record(z.string(), z.string()),
-  system: z.string(),
-  arch: z.string(),
-  python: z.string().optional(),
-  packages: z.array(z.strictObject({ name: z.string(), version: z.string() })),
-  inputs: z.string(),
-})
+const recordSchema = deferred(() =>
+  z.strictObject({
+    schema: z.literal('glovebox-template/1'),
+    id: templateIdSchema,
+    recipe: z.string(),
+    summary: z.string(),
+    builtAt: z.string(),
+    bytes: z.int().min(0),
+    entries: z.int().min(0),
+    shell: z.string(),
+    env: z.record(z.string(), z.string()),
+    system: z.string(),
+    arch: z.string(),
+    python: z.string().optional(),
+    packages: z.array(z.strictObject({ name: z.string(), version: z.string() })),
+    inputs: z.string(),
+  }),
+)
 
 export function recordText({ name: _name, ...info }: TemplateInfo): string {
   return `${JSON.stringify({ schema: 'glovebox-template/1', ...info })}\n`

@@ -3,25 +3,28 @@
  * order. Its SHA-256 is the snapshot's id, so that equal content has one name and a damaged line is noticed.
  */
 import * as z from 'zod'
+import { deferred } from '../contract/deferred.js'
 import { type ManifestEntry, manifestTypes } from '../contract/snapshot-store.js'
 
-const bytesSchema = z.union([z.string(), z.strictObject({ hex: z.string().regex(/^(?:[0-9a-f]{2})+$/) })])
+const bytesSchema = deferred(() => z.union([z.string(), z.strictObject({ hex: z.string().regex(/^(?:[0-9a-f]{2})+$/) })]))
 
-const lineSchema = z.strictObject({
-  path: bytesSchema,
-  type: z.enum(manifestTypes),
-  mode: z.int().min(0).max(0o1777),
-  uid: z.int().min(0),
-  gid: z.int().min(0),
-  size: z.int().min(0).optional(),
-  hash: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .optional(),
-  target: bytesSchema.optional(),
-  sameAs: bytesSchema.optional(),
-  hides: z.literal(true).optional(),
-})
+const lineSchema = deferred(() =>
+  z.strictObject({
+    path: bytesSchema,
+    type: z.enum(manifestTypes),
+    mode: z.int().min(0).max(0o1777),
+    uid: z.int().min(0),
+    gid: z.int().min(0),
+    size: z.int().min(0).optional(),
+    hash: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .optional(),
+    target: bytesSchema.optional(),
+    sameAs: bytesSchema.optional(),
+    hides: z.literal(true).optional(),
+  }),
+)
 
 export function manifestHead({ template, templateId }: { readonly template: string; readonly templateId?: string | undefined }): string {
   return `${JSON.stringify({ schema: 'glovebox-snapshot/1', template, ...(templateId !== undefined && { templateId }) })}\n`

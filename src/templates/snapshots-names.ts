@@ -3,11 +3,12 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as z from 'zod'
+import { deferred } from '../contract/deferred.js'
 import { snapshotIdSchema, snapshotNameSchema } from '../contract/snapshots.js'
 import { draftIn, sweepDrafts } from '../sys/draft.js'
 import { syncFolder } from './snapshots-file.js'
 
-const nameSchema = z.strictObject({ name: snapshotNameSchema, id: snapshotIdSchema })
+const nameSchema = deferred(() => z.strictObject({ name: snapshotNameSchema, id: snapshotIdSchema }))
 
 export type NamedSnapshot = z.output<typeof nameSchema>
 

@@ -2,6 +2,7 @@
 import { lstat, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as z from 'zod'
+import { deferred } from '../contract/deferred.js'
 import { SandboxError } from '../contract/errors.js'
 import type { ManifestEntry, StoredSnapshot } from '../contract/snapshot-store.js'
 import { templateIdSchema } from '../contract/templates.js'
@@ -10,17 +11,19 @@ import { readHashed } from './snapshots-file.js'
 
 const countSchema = z.int().min(0)
 
-const aboutSchema = z.strictObject({
-  template: z.string(),
-  templateId: templateIdSchema.optional(),
-  createdAt: z.iso.datetime(),
-  bytes: countSchema,
-  diskBytes: countSchema,
-  largestFileBytes: countSchema,
-  entries: countSchema,
-  /** SHA-256 of the archive, which the id does not cover: it has times. */
-  archive: z.string().regex(/^[0-9a-f]{64}$/),
-})
+const aboutSchema = deferred(() =>
+  z.strictObject({
+    template: z.string(),
+    templateId: templateIdSchema.optional(),
+    createdAt: z.iso.datetime(),
+    bytes: countSchema,
+    diskBytes: countSchema,
+    largestFileBytes: countSchema,
+    entries: countSchema,
+    /** SHA-256 of the archive, which the id does not cover: it has times. */
+    archive: z.string().regex(/^[0-9a-f]{64}$/),
+  }),
+)
 
 export type About = z.output<typeof aboutSchema>
 

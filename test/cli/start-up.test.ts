@@ -108,3 +108,19 @@ function moveBehindLink(path: string): void {
   rmSync(path)
   symlinkSync(join(caches, 'elsewhere/cache'), path)
 }
+
+describe('a command that is called', () => {
+  it('says of itself what it says beside all the others', () => {
+    const names = [...start(['--help']).stdout.matchAll(/^ {2}([a-z]+) {2,}/gm)].map(([, name = '']) => name).filter((name) => name !== 'help')
+    expect(names).toContain('run')
+    for (const name of names) expect(start([name, '--help'])).toEqual(start(['help', name]))
+  })
+
+  it('loads nothing of Node to measure or to compress with', () => {
+    const told = join(caches, 'told.cjs')
+    writeFileSync(told, "process.on('exit', () => console.error(process.moduleLoadList.join('\\n')))")
+    const { status, stderr } = start(['run', '--driver', 'fake', '--min-tier', 'none', '-q', '--', 'true'], { NODE_OPTIONS: `--require=${told}` })
+    const loaded = stderr.split('\n').filter((line) => /^NativeModule (perf_hooks|zlib|child_process|http)$/.test(line))
+    expect({ status, loaded }).toEqual({ status: 0, loaded: ['NativeModule child_process'] })
+  })
+})
