@@ -74,6 +74,13 @@ export function makeLibrary() {
   })
 }
 
+/** In words that every Node understands: what follows is for newer ones. */
+const needsNode = `(function (version) {
+  if (version[0] > 20 || (version[0] === 20 && version[1] >= 19)) return;
+  process.stderr.write('glovebox: needs Node.js 20.19 or newer, and found ' + process.version + '\\nhint: https://nodejs.org/en/download\\n');
+  process.exit(125);
+})(process.version.slice(1).split('.').map(Number));`
+
 /** The name in scope loads all that Node has to measure with, which takes longer than a command has to wait for anything. Only differences of its times are used. */
 const clock = 'var performance={now:()=>Number(process.hrtime.bigint())/1e6};'
 
@@ -91,7 +98,7 @@ export async function makeCli() {
   }
   const [program, start] = await Promise.all([
     build({ ...options, entryPoints: { 'cli/program': join(source, 'cli/main.ts') }, banner: { js: clock } }),
-    build({ ...options, entryPoints: { 'cli/main': join(source, 'start.ts') }, banner: { js: '#!/usr/bin/env node' } }),
+    build({ ...options, entryPoints: { 'cli/main': join(source, 'start.ts') }, target: 'node12', banner: { js: `#!/usr/bin/env node\n${needsNode}` } }),
   ])
   return new Map([...program, ...start, ['cli/package.json', Buffer.from('{ "type": "commonjs" }\n')]])
 }

@@ -124,3 +124,13 @@ describe('a command that is called', () => {
     expect({ status, loaded }).toEqual({ status: 0, loaded: ['NativeModule child_process'] })
   })
 })
+
+it.each(['v12.22.12', 'v18.20.4', 'v20.18.3'])('Node %s is refused in one line, whatever else it would not understand', (version) => {
+  const older = join(caches, 'older.cjs')
+  writeFileSync(older, `Object.defineProperty(process, 'version', { value: '${version}' })`)
+  expect(start(['--version'], { NODE_OPTIONS: `--require=${older}` })).toEqual({
+    status: 125,
+    stdout: '',
+    stderr: `glovebox: needs Node.js 20.19 or newer, and found ${version}\nhint: https://nodejs.org/en/download\n`,
+  })
+})

@@ -88,10 +88,18 @@ describe('./glovebox', () => {
     ['v18.20.4', 'glovebox: needs Node.js 20.19 or newer, and found v18.20.4\n'],
     ['v20.18.3', 'glovebox: needs Node.js 20.19 or newer, and found v20.18.3\n'],
   ])('refuses Node %s', (version, line) => {
+    age('src/a.ts', -60)
     write('bin/node', `#!/bin/sh\necho ${version}\n`)
     chmodSync(join(clone, 'bin/node'), 0o755)
     const refused = glovebox(['x'], { env: { PATH: `${join(clone, 'bin')}:/usr/bin:/bin` } })
     expect({ code: refused.code, stdout: refused.stdout, line: refused.stderr.slice(0, line.length) }).toEqual({ code: 125, stdout: '', line })
+  })
+
+  it('starts Node once when nothing changed', () => {
+    write('bin/node', `#!/bin/sh\necho started\nexec ${process.execPath} "$@"\n`)
+    chmodSync(join(clone, 'bin/node'), 0o755)
+    const { stdout } = glovebox(['x'], { env: { PATH: `${join(clone, 'bin')}:/usr/bin:/bin` } })
+    expect(stdout).toBe('started\n["x"]\n')
   })
 
   it('says so when there is no Node', () => {
