@@ -78,14 +78,13 @@ static void mount_disk(const struct plan *plan, const struct lining *lining)
 static int cover(const char *path, enum lining_cover how)
 {
   if (how == COVER_FILE) return mount("/dev/null", path, NULL, MS_BIND, NULL);
-  if (how == COVER_FOLDER) return mount("tmpfs", path, "tmpfs", MS_RDONLY | PROC_FLAGS, "size=4096,nr_inodes=1,mode=0555");
-  if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0) return -1;
-  return mount(NULL, path, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | PROC_FLAGS | MS_RELATIME, NULL);
+  return mount("tmpfs", path, "tmpfs", MS_RDONLY | PROC_FLAGS, "size=4096,nr_inodes=1,mode=0555");
 }
 
+/* Nothing of it can be written to: not what is the machine's, and not who is to end first where memory is used up. */
 static void mount_proc(const struct plan *plan, const struct lining *lining)
 {
-  if (mount("proc", PROC, "proc", PROC_FLAGS, NULL) < 0) keeper_give_up(plan, "mount", PROC);
+  if (mount("proc", PROC, "proc", PROC_FLAGS | MS_RDONLY, NULL) < 0) keeper_give_up(plan, "mount", PROC);
   for (uint32_t i = 0; i < lining->cover_count; i++)
     if (cover(lining->covers[i].path, (enum lining_cover)lining->covers[i].how) < 0) keeper_give_up(plan, "cover", lining->covers[i].path);
 }

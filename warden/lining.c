@@ -25,7 +25,7 @@ static void add_folder(struct lining *lining, const struct writable *writable)
 }
 
 /* What this kernel does not have need not be looked for each time. */
-static void add_cover(struct lining *lining, const char *path, enum lining_cover how)
+static void add_cover(struct lining *lining, const char *path)
 {
   struct stat entry;
   if (strncmp(path, "/proc/", 6) || stat(path, &entry) < 0) return;
@@ -33,7 +33,7 @@ static void add_cover(struct lining *lining, const char *path, enum lining_cover
   if (lining->cover_count == LINING_COVERS_MOST) die("line", path);
   copy_path(lining->covers[lining->cover_count].path, path);
   /* A mask of a file is a device. */
-  lining->covers[lining->cover_count++].how = how != COVER_READONLY && S_ISDIR(entry.st_mode) ? COVER_FOLDER : how;
+  lining->covers[lining->cover_count++].how = S_ISDIR(entry.st_mode) ? COVER_FOLDER : COVER_FILE;
 }
 
 struct lining *lining_plan(const struct arguments *arguments)
@@ -44,7 +44,6 @@ struct lining *lining_plan(const struct arguments *arguments)
   lining->uid = arguments->cradle_uid;
   lining->gid = arguments->cradle_gid;
   for (size_t i = 0; i < arguments->writable_count; i++) add_folder(lining, &arguments->writables[i]);
-  for (size_t i = 0; i < arguments->readonlys.count; i++) add_cover(lining, arguments->readonlys.list[i], COVER_READONLY);
-  for (size_t i = 0; i < arguments->masks.count; i++) add_cover(lining, arguments->masks.list[i], COVER_FILE);
+  for (size_t i = 0; i < arguments->masks.count; i++) add_cover(lining, arguments->masks.list[i]);
   return lining;
 }

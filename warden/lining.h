@@ -9,7 +9,7 @@
 
 enum { LINING_PATH_MOST = 63, LINING_FOLDERS_MOST = 8, LINING_COVERS_MOST = 64 };
 
-enum lining_cover { COVER_FILE, COVER_FOLDER, COVER_READONLY };
+enum lining_cover { COVER_FILE, COVER_FOLDER };
 
 /* Without pointers: it is sent to those who make liners. */
 struct lining {

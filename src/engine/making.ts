@@ -14,6 +14,7 @@ import { Deadline } from './deadline.js'
 import type { Filters } from './filters.js'
 import { Inspector } from './inspector.js'
 import { type OpenCell, openCell } from './open-cell.js'
+import { checkLined } from './pool-refusals.js'
 import type { Probes } from './probes.js'
 
 /** What the engine is handed to make cells with. */
@@ -78,6 +79,8 @@ async function choose({ spec, policy }: PlannedSandbox, { makers, probes }: Pick
 export async function prepareCell({ id, planned, origin, liners }: Order, tools: Tools): Promise<Preparation> {
   const { makers, filters } = tools
   const { spec, policy } = planned
+  // What liners rely on is the filter of ours; and a cell that promised more than its runs can have is never opened.
+  if (liners) checkLined(spec)
   const { driver, choice } = await choose(planned, tools)
   const [root, mounts] = await Promise.all([
     makers.templates.resolve(spec.template),

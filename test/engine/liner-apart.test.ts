@@ -93,6 +93,19 @@ print(raw(272, 0x10000000), raw(308, 0, 0), raw(165, 0, 0, 0, 0, 0), [n for n in
     expect(called('zygote').length).toBe(1)
   })
 
+  test('cannot say who is to end first where memory is used up, nor write anything else in /proc', async () => {
+    const code = `
+import os
+def told(path):
+    try: open("/proc/" + path, "w").write("0")
+    except OSError as error: return error.strerror
+print(open("/proc/self/oom_score_adj").read().strip(), [told(path) for path in ("self/oom_score_adj", "1/oom_score_adj", "self/comm", "sys/kernel/hostname")])
+print(open("/proc/self/oom_score_adj").read().strip(), open("/proc/self/fd/1", "w").write("control\\n"))`
+    const { out, err } = await py(code)
+    const refusals = Array.from({ length: 4 }, () => "'Read-only file system'").join(', ')
+    expect([err, out]).toEqual(['', `control\n1000 [${refusals}]\n1000 8\n`])
+  })
+
   test('a fork bomb in one is held, and takes nothing from those who come after', async () => {
     const bomb = await py('import os, time\nwhile True:\n  try: os.fork()\n  except OSError: time.sleep(0.2); os._exit(0)')
     expect(bomb.outcome).toBeDefined()
@@ -119,6 +132,15 @@ test('a module that is not there is told by its name', async () => {
   })
   await expect(other.sandbox.ensureZygote({ language: 'python', imports: ['os; print(1)'] })).rejects.toMatchObject({ code: 'invalid' })
   expect((await other.run([python, '-c', 'print(2)'])).out).toBe('2\n')
+})
+
+test.for([
+  [{ seccomp: { defaultAction: 'SCMP_ACT_ALLOW' } }, 'seccomp'],
+  [{ root: 'overlay' }, 'root'],
+  [{ commands: ['true'] }, 'commands'],
+  [{ mounts: [{ source: '/usr', target: '/mnt/usr' }] }, 'mounts'],
+] as const)('no cell for liners is opened with %o', async ([spec, field]) => {
+  await expect(openLined(spec as object)).rejects.toMatchObject({ code: 'unsupported', message: expect.stringMatching(`^${field}:`) as string })
 })
 
 test.for([

@@ -142,7 +142,7 @@ const hostAttacks: readonly Attack[] = [
     id: 'kernel-settings',
     name: 'settings of the kernel cannot be opened for writing',
     tries: Object.fromEntries(kernelFiles.map((path) => [path, `write_open(${literal(path)})`])),
-    controls: { 'its own oom_score_adj': "put('/proc/self/oom_score_adj', b'500')" },
+    controls: { 'its own stdout, by /proc': "put('/proc/self/fd/1', b' ')" },
   },
   {
     id: 'kernel-secrets',

@@ -2,10 +2,9 @@ import type { CellLiners, PostureSubject } from '../../contract/driver.js'
 import type { Limits } from '../../contract/limits.js'
 import type { Expectation, Posture } from '../../contract/posture.js'
 import type { InspectorPipe } from '../../sys/posture/filter-pipe.js'
-import { pageBytes } from '../../sys/posture/page-size.js'
 import { type CellPlan, cradleIdOf, rootHome } from './arguments.js'
 import { expectedDisk, expectedLimits, expectedOfCell } from './cell-expectations.js'
-import { createCellPosture } from './cell-posture.js'
+import { createCellPosture, type OwnPosture } from './cell-posture.js'
 import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
 
@@ -23,18 +22,19 @@ export interface CellInspection {
 export interface InspectionOrder {
   readonly plan: CellPlan
   readonly lease: Lease
+  readonly own: OwnPosture
   readonly monitorPid: number
   readonly inspector: InspectorPipe | undefined
 }
 
 /** Best made while the cell is still being built, because looking at the host takes time. */
-export function createInspection({ plan, lease: { cgroup, holds }, monitorPid, inspector }: InspectionOrder): CellInspection {
+export function createInspection({ plan, lease: { cgroup, holds }, own, monitorPid, inspector }: InspectionOrder): CellInspection {
   const expected = expectedOfCell({ plan, hasGroups: cgroup !== undefined })
-  const page = pageBytes()
+  const page = own.pageBytes
   const ofLiner = expected.flatMap((each) => (each.control === 'mounts' ? [linedMounts(each)] : each.control === 'interfaces' ? [each] : []))
   const id = cradleIdOf(plan.ids)
   const zygote = plan.spec.liners ? { uid: id, gid: id, groups: keptGroups(plan.ids) } : undefined
-  const cell = createCellPosture({ monitorPid, groups: cgroup, inspector })
+  const cell = createCellPosture({ own, monitorPid, groups: cgroup, inspector })
   return {
     expects: (limits) => [...expected, ...expectedLimits(limits, cgroup === undefined ? [] : holds, page)],
     liners: (limits) => (zygote === undefined ? undefined : { expects: [...ofLiner, ...expectedDisk(limits, page)], zygote }),
@@ -44,7 +44,12 @@ export function createInspection({ plan, lease: { cgroup, holds }, monitorPid, i
   }
 }
 
-/** Each liner has the mounts of its cell, all over again where they can be written to or tell of processes; but there is no root. */
+/**
+ * Each liner has the mounts of its cell, all over again where they can be written to or tell of processes; but there is no root, and nothing of /proc can be written
+ * to: a program is not to choose who ends before it where memory is used up.
+ */
 function linedMounts({ control, value }: Expectation): Expectation {
-  return { control, value: (value as { target: string }[]).filter(({ target }) => target !== rootHome) }
+  const mounts = value as { readonly target: string; readonly type: string }[]
+  const kept = mounts.filter(({ target, type }) => target !== rootHome && !(type === 'proc' && target.startsWith('/proc/')))
+  return { control, value: kept.map((mount) => (mount.target === '/proc' ? { ...mount, access: 'ro' } : mount)) }
 }
