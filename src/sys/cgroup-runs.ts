@@ -26,7 +26,7 @@ export interface CgroupRun {
   countFromNow(): void
   /** Whether processes of it are left; false where nothing counts runs by themselves. */
   isPopulated(): boolean
-  /** Its program is on its way and nobody waits: the group of the next run is made meanwhile. */
+  /** Its program is on its way and nobody waits: from the second run on, the group of the next is made meanwhile. */
   spareTime(): void
   /** Removes the group soon, unless processes of the run are left: then it stays until it is empty or the cell is removed. Idempotent. */
   close(): void
@@ -83,6 +83,7 @@ class RunGroups implements CgroupRuns {
   /** What the groups that are gone had counted. */
   #past: CgroupHits = { oomKills: undefined, processHits: undefined }
   #made = 0
+  #begun = 0
   #processes: number
   /** Made while nobody waits for it. */
   #next: RunGroup | undefined
@@ -98,6 +99,7 @@ class RunGroups implements CgroupRuns {
   begin(limits: CgroupRunLimits): CgroupRun {
     if (this.#isStopped) throw new SandboxError('closed', 'the cgroups of this cell are removed')
     if ([...this.#open].some(({ isOver }) => isOver)) this.#tidySoon()
+    this.#begun += 1
     const group = this.#next ?? this.#make()
     this.#next = undefined
     this.#open.add(group)
@@ -112,7 +114,10 @@ class RunGroups implements CgroupRuns {
       counts: () => group.counts(),
       countFromNow: () => group.countFromNow(),
       isPopulated: () => this.#isPopulated(group),
-      spareTime: () => this.prepare(),
+      spareTime: () => {
+        // Whoever runs a single command, as most do, is not to pay for the group of another.
+        if (this.#begun > 1) this.prepare()
+      },
       close: () => this.#close(group),
     }
   }

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { CellCgroup } from '../../src/sys/cell-cgroup.js'
@@ -122,6 +122,22 @@ describe('a run', () => {
     expect((await left).signal).toBe('SIGKILL')
     expect(cell.places(run.name).filter(existsSync)).toEqual([])
     expect(() => cell.beginRun(unlimited)).toThrow(expect.objectContaining({ code: 'closed' }))
+  })
+
+  it('has the group of the next one made while its program is on its way, but not the first, which is most often the only one', async () => {
+    const cell = await create()
+    const runsOf = (): string[] => {
+      const [memory = ''] = cell.places('x').filter((path) => path.endsWith('/x'))
+      return readdirSync(dirname(memory)).filter((name) => /^r\d$/.test(name))
+    }
+    const idle = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+    await idle()
+    begin(cell).spareTime()
+    await idle()
+    expect(runsOf()).toEqual(['r1'])
+    begin(cell).spareTime()
+    await idle()
+    expect(runsOf().sort()).toEqual(['r1', 'r2', 'r3'])
   })
 
   it('is begun, asked and closed a hundred times without a trace', async () => {

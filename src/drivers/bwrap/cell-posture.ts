@@ -14,6 +14,7 @@ import { namespaceNames, type Namespaces, readNamespaces } from '../../sys/postu
 import { FilterAhead } from '../../sys/posture/filter-ahead.js'
 import type { InspectorPipe } from '../../sys/posture/filter-pipe.js'
 import type { FilterReading } from '../../sys/posture/newest-filter.js'
+import { pageBytes } from '../../sys/posture/page-size.js'
 import { isGone, readProc } from '../../sys/posture/proc-files.js'
 import { observeProcess, ownFilters, placeOf, type ProcessFacts, readFacts, type Surroundings } from '../../sys/posture/process-posture.js'
 import { parseStatus } from '../../sys/posture/process-status.js'
@@ -26,7 +27,26 @@ export type CellGroups = Pick<CellCgroup, 'joins' | 'places' | 'stated'>
 /** Of a table with a hundred lines. */
 const mountTableBytes = 16_384
 
+/** What of this process a cell is held against. None of it changes while it runs, so it is read once. */
+export interface OwnPosture {
+  readonly namespaces: Namespaces
+  readonly filters: number
+  /** Of the cgroups that it sees. */
+  readonly places: GroupPlaces
+  readonly pageBytes: number
+}
+
+export function readOwnPosture(): OwnPosture {
+  return {
+    namespaces: readNamespaces('self'),
+    filters: parseStatus(readProc('self', 'status')).filters ?? 0,
+    places: createGroupPlaces(readProc('self', 'mountinfo', mountTableBytes)),
+    pageBytes: pageBytes(),
+  }
+}
+
 export interface PostureOptions {
+  readonly own: OwnPosture
   /** bwrap's monitor, whose child the warden is. */
   readonly monitorPid: number
   readonly groups: CellGroups | undefined
@@ -42,15 +62,13 @@ export interface CellPosture {
   close(): Promise<void>
 }
 
-export function createCellPosture({ monitorPid, groups, inspector }: PostureOptions): CellPosture {
-  const own = { namespaces: readNamespaces('self'), filters: parseStatus(readProc('self', 'status')).filters ?? 0 }
-  const places = createGroupPlaces(readProc('self', 'mountinfo', mountTableBytes))
+export function createCellPosture({ own, monitorPid, groups, inspector }: PostureOptions): CellPosture {
   const filters = new FilterAhead(inspector)
   let known: Warden | undefined
   const look = async (subject: PostureSubject): Promise<readonly Posture[]> => {
     const found = known === undefined ? findWarden(monitorPid) : undefined
     known ??= found as Warden
-    const view: CellView = { warden: known, groups, places, own }
+    const view: CellView = { warden: known, groups, own }
     if (subject.kind === 'cell') return [observeCell(view, found ?? readWarden(known.pid))]
     return subject.kind === 'program' ? [await observeProgram({ view, subject, filters })] : observeGuests(guestsOf(view))
   }
@@ -81,9 +99,7 @@ interface CellView {
   /** As it was found first: a number that was given to another process later shows by its namespaces. The kernel lets nobody write a map twice. */
   readonly warden: Warden
   readonly groups: CellGroups | undefined
-  readonly places: GroupPlaces
-  /** Of this process. */
-  readonly own: { readonly namespaces: Namespaces; readonly filters: number }
+  readonly own: OwnPosture
 }
 
 type ProgramSubject = Extract<PostureSubject, { kind: 'program' }>
@@ -148,13 +164,13 @@ function mountRow({ target, type, access, nosuid, nodev, noexec }: MountEntry): 
   return { target, type, access, nosuid, nodev, noexec }
 }
 
-function observeWarden({ groups, places, own }: CellView, { pid, status }: Warden): Json {
+function observeWarden({ groups, own }: CellView, { pid, status }: Warden): Json {
   return {
     capabilities: { ...status.capabilities },
     noNewPrivs: status.noNewPrivs,
     seccomp: status.seccomp,
     filters: ownFilters(status, own.filters),
-    cgroup: groups === undefined ? 'none' : (wardenOutside(pid, groups, places) ?? 'cell'),
+    cgroup: groups === undefined ? 'none' : (wardenOutside(pid, groups, own.places) ?? 'cell'),
   }
 }
 
@@ -206,7 +222,7 @@ async function observeProgram({ view, subject: { pid, depth, group, liner }, fil
   const { hostPid, facts } = findProgram(view.warden, { pid, isLined: liner === true, folder: folders?.find((each) => basename(each) === group) })
   // Another process reads it, so it is asked before the rest is read here.
   const filter = depth === 'full' ? filters.read(hostPid) : undefined
-  const cgroupOf = (id: number): string => (folders === undefined ? 'none' : programPlace(view.places.membershipOf(id), folders))
+  const cgroupOf = (id: number): string => (folders === undefined ? 'none' : programPlace(view.own.places.membershipOf(id), folders))
   const short = observeProcess(hostPid, { ...surroundingsOf(view), cgroupOf }, facts)
   const full = filter ? [...(liner ? observeLiner(hostPid) : []), observeDescriptors(hostPid), filterObservation(await filter, short)] : []
   return { subject: `pid ${pid}`, observations: [...short, ...full] }

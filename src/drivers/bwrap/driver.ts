@@ -3,6 +3,7 @@ import { type Cgroups, type CgroupsUnavailable, detectCgroups } from '../../sys/
 import { type MountSources, openMountSources } from '../../sys/mount-source.js'
 import { nativeProgram } from '../../sys/native.js'
 import type { CellPrograms } from './arguments.js'
+import { type OwnPosture, readOwnPosture } from './cell-posture.js'
 import { createCellSpawner, spawnDirectly } from './cell-spawner.js'
 import { readIdFacts } from './facts.js'
 import { canMapRanges } from './judgement.js'
@@ -27,13 +28,16 @@ export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
   const cgroups = remember(() => new Promise<Cgroups | CgroupsUnavailable>((resolve) => resolve(options.cgroups ?? detectCgroups())), always)
   const hasRanges = remember(() => Promise.resolve(canMapRanges(readIdFacts())), always)
   const lessor = remember(async (): Promise<Lessor> => createLessor({ hasRanges: await hasRanges(), cgroups: await cgroups() }), always)
+  const own = remember(() => new Promise<OwnPosture>((resolve) => resolve(readOwnPosture())), always)
   const veils = createVeilMemory()
   // Another launcher may know less.
   const spawn = options.programs?.launcher === undefined ? createCellSpawner(() => nativeProgram('launcher')) : spawnDirectly
   const openWith = async (spec: CellSpec, sources: MountSources, signal: AbortSignal): Promise<Cell> => {
+    const posture = await own()
     const lease = (await lessor()).lease(spec)
     try {
-      return await openCell({ spec, lease, signal, spawn, unveilable: veils.unveilable(), sources: sources.list, programs: options.programs })
+      const unveilable = veils.unveilable()
+      return await openCell({ spec, lease, signal, spawn, own: posture, unveilable, sources: sources.list, programs: options.programs })
     } catch (error) {
       if (veils.learn(error, spec.root)) return openWith(spec, sources, signal)
       if (!signal.aborted) options.trials?.forget()

@@ -13,6 +13,7 @@ import { type CellPlan, type CellPrograms, cellArgv, guestUsers } from './argume
 import { BwrapCell, endProcess } from './cell.js'
 import { type CellInspection, createInspection } from './cell-inspection.js'
 import { cellLayers } from './cell-layers.js'
+import type { OwnPosture } from './cell-posture.js'
 import { createCellLimits } from './cell-limits.js'
 import type { CellSpawner, SpawnOrder } from './cell-spawner.js'
 import { bwrapPath } from './facts.js'
@@ -26,6 +27,7 @@ export interface Opening {
   readonly signal: AbortSignal
   readonly unveilable: ReadonlySet<string>
   readonly spawn: CellSpawner
+  readonly own: OwnPosture
   /** Of the spec's mounts; left open. */
   readonly sources: readonly MountSource[]
   /** Instead of those that are found. */
@@ -46,7 +48,8 @@ export async function openCell(opening: Opening): Promise<Cell> {
     const inspector = inspectorDescriptor(plan)
     const descriptors = [...opening.sources.map(({ descriptor }) => descriptor), ...(inspector === undefined ? [] : (['pipe'] as const))]
     process = await launch(opening, { argv: (ownerPid) => cellArgv({ ...plan, ownerPid }), descriptors })
-    inspection = createInspection({ plan, lease, monitorPid: process.pid, inspector: inspector === undefined ? undefined : process.pipes.get(inspector) })
+    const pipe = inspector === undefined ? undefined : process.pipes.get(inspector)
+    inspection = createInspection({ plan, lease, own: opening.own, monitorPid: process.pid, inspector: pipe })
     await greeting(process, signal)
     lease.cgroup?.settle()
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid) })
