@@ -20,6 +20,7 @@ import { lifetimeCases } from './cases/lifetime.js'
 import { pauseCases } from './cases/lifetime-pause.js'
 import { cellLimitCases } from './cases/limits-cell.js'
 import { runLimitCases } from './cases/limits-run.js'
+import { linerCases } from './cases/liners.js'
 import { poolCases } from './cases/pools.js'
 import { portCases } from './cases/ports.js'
 import { processCases } from './cases/processes.js'
@@ -64,4 +65,5 @@ export const allCases: readonly Case[] = [
   ...processIsolationCases,
   ...kernelIsolationCases,
   ...rootUserCases,
+  ...linerCases,
 ]

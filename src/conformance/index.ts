@@ -18,6 +18,7 @@ export type {
   Need,
   Subject,
   SubjectCode,
+  SubjectLined,
   SubjectProcess,
   SubjectResult,
   SubjectRunOptions,

@@ -119,6 +119,7 @@ function trackSandboxes(subject: Subject): Tracked {
       host: subject.host,
       open,
       ...(subject.pool && { pool: subject.pool.bind(subject) }),
+      ...(subject.lined && { lined: subject.lined.bind(subject) }),
     },
     underWay,
     closeAll: async () => {

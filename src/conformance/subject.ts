@@ -22,7 +22,11 @@ export interface Subject {
   open(spec?: SpecInput, options?: { readonly signal?: AbortSignal }): Promise<SubjectSandbox>
   /** Sandboxes that are kept ready. Only an engine has these. */
   pool?(options: { readonly size: number }): Promise<SubjectPool>
+  /** Where the probe says that there are liners: each run has one of its own, in a cell that others have theirs in. */
+  lined?(spec: SpecInput): Promise<SubjectLined>
 }
+
+export type SubjectLined = Pick<SubjectSandbox, 'run' | 'close'>
 
 export interface SubjectPool {
   acquire(): Promise<{ readonly id: string; readonly sandbox: SubjectSandbox }>

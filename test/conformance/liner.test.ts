@@ -4,33 +4,19 @@ import { diskAttackCases } from '../../src/conformance/cases/attacks-disk.js'
 import { memoryAttackCases } from '../../src/conformance/cases/attacks-memory.js'
 import { processAttackCases } from '../../src/conformance/cases/attacks-processes.js'
 import { endingCases } from '../../src/conformance/cases/endings.js'
-import { fileIsolationCases } from '../../src/conformance/cases/isolation-files.js'
-import { kernelIsolationCases } from '../../src/conformance/cases/isolation-kernel.js'
-import { networkIsolationCases } from '../../src/conformance/cases/isolation-network.js'
-import { processIsolationCases } from '../../src/conformance/cases/isolation-processes.js'
 import { programCases } from '../../src/conformance/cases/programs.js'
 import { usualPatienceMs } from '../../src/conformance/run-cases.js'
 import { createLinedSubject } from './subjects/lined-subject.js'
 import { createWorld, type World } from './world.js'
 
-const cases = [
-  ...programCases,
-  ...endingCases,
-  ...diskAttackCases,
-  ...processAttackCases,
-  ...memoryAttackCases,
-  ...fileIsolationCases,
-  ...networkIsolationCases,
-  ...processIsolationCases,
-  ...kernelIsolationCases,
-]
+/** Those about walls are in `allCases` for liners too. */
+const cases = [...programCases, ...endingCases, ...diskAttackCases, ...processAttackCases, ...memoryAttackCases]
 
 /** Cases in which one run is to meet what another left, or which ask for what no liner has. */
 const elsewhere: Readonly<Record<string, string>> = {
   'programs/cwd': 'a second run reads what the first wrote',
   'programs/not-executable': 'a second run starts what the first wrote',
   'attacks/cpu-time-daemons': 'nothing outlives the program of a liner',
-  'isolation/neighbours': 'a second run looks at what the first planted',
 }
 
 describe('each run in a liner of its own', () => {

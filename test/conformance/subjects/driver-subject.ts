@@ -4,13 +4,13 @@ import type { HostView, Subject, SubjectProcess, SubjectSandbox, SubjectStartOpt
 import type { Cell, CellRun, Driver, Probe, TemplateRoot } from '../../../src/contract/driver.js'
 import { SandboxError } from '../../../src/contract/errors.js'
 import type { Command, Ending, OutputEvent } from '../../../src/contract/run.js'
-import type { Spec, SpecInput } from '../../../src/contract/spec.js'
+import type { Spec } from '../../../src/contract/spec.js'
 import { outcomeOf } from '../../../src/engine/outcome.js'
 import { notStarted, startError } from '../../../src/engine/start-failure.js'
 import { signalNumber } from '../../../src/engine/signals.js'
 import { countedIn, startRequest } from '../../../src/engine/start-request.js'
 import { nothingUsed, usageOf } from '../../../src/engine/usage.js'
-import { planRun } from '../../../src/policy/run.js'
+import { planLined, planRun } from '../../../src/policy/run.js'
 import { parseSpec } from '../../../src/policy/spec.js'
 import { filesOfCell } from './cell-files.js'
 import { collect } from './collect.js'
@@ -24,6 +24,11 @@ export interface DriverSubjectOptions {
   readonly connect?: typeof connectWarden
 }
 
+interface OpenHow {
+  readonly signal: AbortSignal
+  readonly liners?: boolean
+}
+
 /** A driver and the channel, with nothing of an engine around them: no time, no output limit, no lifetime. */
 export async function createDriverSubject(options: DriverSubjectOptions): Promise<Subject> {
   const { driver, host, root, connect = connectWarden } = options
@@ -33,26 +38,28 @@ export async function createDriverSubject(options: DriverSubjectOptions): Promis
     depth: 'driver',
     probe,
     host,
-    open: async (input: SpecInput = {}, { signal = new AbortController().signal } = {}) => {
-      const spec = parseSpec(input)
+    open: async (input = {}, { signal = new AbortController().signal } = {}) => createSandbox(await open(parseSpec(input), { signal })),
+    lined: async (input) => createSandbox(await open(parseSpec(input), { signal: new AbortController().signal, liners: true })),
+  }
+
+  async function open(spec: Spec, { signal, liners = false }: OpenHow): Promise<OpenSandbox> {
+    signal.throwIfAborted()
+    const cell = await driver
+      .open({ id: newId(), root, limits: spec.limits, rootMode: spec.root, mounts: spec.mounts, commands: undefined, liners }, signal)
+      .catch((error: unknown) => {
+        signal.throwIfAborted()
+        throw error
+      })
+    try {
       signal.throwIfAborted()
-      const cell = await driver
-        .open({ id: newId(), root, limits: spec.limits, rootMode: spec.root, mounts: spec.mounts, commands: undefined }, signal)
-        .catch((error: unknown) => {
-          signal.throwIfAborted()
-          throw error
-        })
-      try {
-        signal.throwIfAborted()
-        const filter = probe.filtersSyscalls ? await options.filter() : undefined
-        const warden = await connect(cell.channel, { signal, ...(filter && { filter }) })
-        return createSandbox({ cell, warden, spec, root, probe })
-      } catch (error) {
-        await cell.close()
-        signal.throwIfAborted()
-        throw error instanceof SandboxError ? new SandboxError(error.code, `${error.message} ${cell.diagnosis()}`) : error
-      }
-    },
+      const filter = probe.filtersSyscalls ? await options.filter() : undefined
+      const warden = await connect(cell.channel, { signal, ...(filter && { filter }) })
+      return { cell, warden, spec, root, probe, liners }
+    } catch (error) {
+      await cell.close()
+      signal.throwIfAborted()
+      throw error instanceof SandboxError ? new SandboxError(error.code, `${error.message} ${cell.diagnosis()}`) : error
+    }
   }
 }
 
@@ -66,6 +73,8 @@ interface OpenSandbox {
   readonly spec: Spec
   readonly root: TemplateRoot
   readonly probe: Probe
+  /** Each program has one. */
+  readonly liners: boolean
 }
 
 function createSandbox(open: OpenSandbox): SubjectSandbox {
@@ -93,12 +102,12 @@ function createSandbox(open: OpenSandbox): SubjectSandbox {
   }
 }
 
-async function start({ cell, warden, spec, root, probe }: OpenSandbox, command: Command, options: SubjectStartOptions): Promise<SubjectProcess> {
-  const plan = planRun({ command, ...options }, spec)
+async function start({ cell, warden, spec, root, probe, liners }: OpenSandbox, command: Command, options: SubjectStartOptions): Promise<SubjectProcess> {
+  const plan = (liners ? planLined : planRun)({ command, ...options }, spec)
   const user = cell.users.find(({ name }) => name === plan.user)
   if (!user) throw new SandboxError('unsupported', `the cell has no user ${plan.user}`)
   const run = cell.beginRun({ memoryBytes: undefined, processes: undefined })
-  const request = countedIn(startRequest({ plan, user, cell, root, probe }), run)
+  const request = countedIn(startRequest({ plan, user, cell, root, probe, limits: spec.limits }), run)
   const startedAt = performance.now()
   const result = await warden.start(request)
   if (result.started) return wrap(result.process, { run, startedAt })

@@ -1,8 +1,8 @@
-import type { HostView, Subject, SubjectProcess, SubjectResult, SubjectSandbox } from '../../../src/conformance/index.js'
+import type { HostView, Subject, SubjectProcess, SubjectResult, SubjectRunOptions, SubjectSandbox } from '../../../src/conformance/index.js'
 import type { Probe } from '../../../src/contract/driver.js'
 import type { Platform } from '../../../src/contract/platform.js'
 import { exchange } from './exchange.js'
-import { type RunResult, Sandbox, SandboxPool } from '../../../src/sandbox/index.js'
+import { type RunOptions, type RunResult, Sandbox, SandboxPool } from '../../../src/sandbox/index.js'
 
 export interface EngineSubjectOptions {
   readonly platform: Platform
@@ -35,7 +35,15 @@ export async function createEngineSubject({ platform, driver, host }: EngineSubj
         close: () => pool.close(),
       }
     },
+    lined: async (spec) => {
+      const pool = await SandboxPool.create({ ...(spec as object), driver, platform, fresh: 'liner', size: 1 })
+      return { run: async (command, options = {}) => resultOf(await pool.run(command, runOptions(options))), close: () => pool.close() }
+    },
   }
+}
+
+function runOptions({ output, ...rest }: SubjectRunOptions): RunOptions {
+  return { ...rest, ...(output && { output: output.limit, onOutputLimit: output.onLimit }) }
 }
 
 function resultOf({ outcome, stdoutBytes, stderrBytes, usage, truncated }: RunResult): SubjectResult {
@@ -50,8 +58,7 @@ function leastTier(probe: Probe): { readonly minTier?: 'none' } {
 function wrapSandbox(platform: Platform, sandbox: Sandbox): SubjectSandbox {
   return {
     run: async (command, options = {}) => {
-      const { output, ...rest } = options
-      return resultOf(await sandbox.run(command, { ...rest, ...(output && { output: output.limit, onOutputLimit: output.onLimit }) }))
+      return resultOf(await sandbox.run(command, runOptions(options)))
     },
     start: async (command, options = {}): Promise<SubjectProcess> => platform.start(sandbox.id, { command, ...options }),
     pause: async (options) => void (await sandbox.pause(options)),

@@ -1,0 +1,4 @@
+import { catchMutants } from './mutants/catch.js'
+import { linerMutants } from './mutants/liner-mutants.js'
+
+catchMutants(linerMutants)
