@@ -172,14 +172,14 @@ function inLiners(subject: Subject): Subject {
 }
 
 /** The walls of a cell, tried from inside a liner. */
-function contained({ id, name, needs = [], patienceMs, run }: Case): Case {
-  const lined = needs.includes('feature:liners') ? needs : ([...needs, 'feature:liners'] as const)
+function contained(candidate: Case): Case {
+  const { id, name, needs = [], patienceMs } = candidate
   return {
     id: id.replace('isolation/', 'liners/'),
     name: `in a liner: ${name}`,
-    needs: lined,
+    needs: [...needs, 'feature:liners'],
     ...(patienceMs && { patienceMs }),
-    run: (subject) => run(inLiners(subject)),
+    run: (subject) => candidate.run(inLiners(subject)),
   }
 }
 
