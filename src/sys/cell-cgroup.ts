@@ -17,11 +17,11 @@ import { addKnown, type CgroupRun, type CgroupRunLimits, type CgroupRuns, create
 import { refuseOtherLimits } from './cgroup-stated.js'
 
 /**
- * The groups of one cell: `guest` bears the limits; `warden` beside it holds what serves the guests; the cell above both has the limits
- * and some headroom, so that a guest that takes all it may never takes the warden with it. Each run has a group of its own below `guest`.
+ * The groups of one cell: `guest` bears the limits; the cell above it has the limits and some headroom for what serves the guests, so that a guest that takes
+ * all it may never takes the warden with it. Each run has a group of its own below `guest`.
  *
- * In version 2 a process may only be moved within the namespace of whoever moves it, and what the cell's first process is in when its
- * namespace is made is all that it ever sees: so it starts in the cell's own group and is put into `warden` by `settle`.
+ * The warden is in the cell's own group. In version 2, where no group with others beneath it may have processes, it starts there too, because what it is in when its
+ * namespace is made is all that it ever sees, and is put into `warden` beside `guest` by `settle`.
  */
 export interface CellCgroup {
   /** Files to which the first process of the cell writes a 0 in order to enter. It must have a single thread, as must guests. */
@@ -124,8 +124,7 @@ class KernelCellCgroup implements CellCgroup {
     const { levels } = parts
     this.#parts = parts
     this.#limits = parts.limits
-    const wardens = levels.flatMap(({ hierarchy, cell, warden }) => (warden ? [{ hierarchy, group: hierarchy.version === 1 ? warden : cell }] : []))
-    this.joins = wardens.map(({ hierarchy, group }) => join(group.folder, doorOf(hierarchy)))
+    this.joins = levels.flatMap(({ hierarchy, cell, warden }) => (warden ? [join(cell.folder, doorOf(hierarchy))] : []))
     this.guestJoins = levels.flatMap((level) => (hasRuns(level) ? [] : [join(level.guest.folder, doorOf(level.hierarchy))]))
     this.runJoins = levels.flatMap((level) => (hasRuns(level) ? [{ folder: level.guest.folder, file: doorOf(level.hierarchy) }] : []))
   }
@@ -252,15 +251,14 @@ class KernelCellCgroup implements CellCgroup {
 
 /** Most cells are empty when they end, and then nothing has to be listed, killed or thawed. The kernel removes no group with anything in it. */
 function isRemovedAtOnce({ cell, warden, guest }: Levels): boolean {
-  return [warden, guest, cell].every((group) => group === undefined || group.tryRemove() === undefined)
+  return [...new Set([guest, warden, cell])].every((group) => group === undefined || group.tryRemove() === undefined)
 }
 
 function buildGroups({ hierarchy, cell, warden, guest }: Levels): void {
   cell.make()
   // Before Linux 5.11 a group of version 1 counted what is beneath it only when told to, and while it was empty.
   if (hierarchy.version === 1 && hierarchy.controllers.includes('memory') && cell.number('memory.use_hierarchy') === 0) cell.write('memory.use_hierarchy', '1')
-  warden?.make()
-  if (guest !== cell) guest.make()
+  for (const group of new Set([warden, guest])) if (group !== cell) group?.make()
 }
 
 /** What is in the cell's own group goes to `warden`, because a group with processes in it hands no controllers down. */

@@ -13,6 +13,7 @@ export interface Hierarchy {
 export interface Levels {
   readonly hierarchy: Hierarchy
   readonly cell: Group
+  /** In version 1, where a group with others beneath it may have processes too, it is the cell's own. */
   readonly warden: Group | undefined
   readonly guest: Group
 }
@@ -28,7 +29,7 @@ const perRun: readonly Controller[] = ['memory', 'cpuacct', 'pids']
  */
 export function levelsOf(hierarchy: Hierarchy, cell: Group): Levels {
   const isFlat = hierarchy.version === 1 && !hierarchy.controllers.some((name) => shared.includes(name))
-  if (!isFlat) return { hierarchy, cell, warden: cell.below('warden'), guest: cell.below('guest') }
+  if (!isFlat) return { hierarchy, cell, warden: hierarchy.version === 1 ? cell : cell.below('warden'), guest: cell.below('guest') }
   return { hierarchy, cell, warden: undefined, guest: onlyFreezes(hierarchy) ? cell.below('guest') : cell }
 }
 
