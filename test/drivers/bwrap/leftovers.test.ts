@@ -103,6 +103,21 @@ test('a cell whose monitor was killed is closed to its last process', async () =
   await expect.poll(() => inside.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([])
 })
 
+test('when what launches cells is killed its cells end, nothing of them is left, and the next one opens', async () => {
+  await settle()
+  const [server] = findProcesses((pid) => parentOf(pid) === process.pid && isServer(pid))
+  const guest = await openGuest({ driver })
+  const monitors = findProcesses((pid) => parentOf(pid) === server)
+  expect(monitors).toHaveLength(1)
+  process.kill(server as number, 'SIGKILL')
+  await guest.cell.close()
+  await expect.poll(() => monitors.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([])
+  expect(holdings()).toMatchObject({ processes: [], records: [], cgroups: [] })
+  const next = await openGuest({ driver })
+  expect(await next.sh('echo here')).toBe('here\n')
+  await next[Symbol.asyncDispose]()
+})
+
 test('an open that is aborted at any moment rejects with the reason and leaves nothing', async () => {
   await settle()
   const before = holdings()
