@@ -1,4 +1,5 @@
 /** What the warden's control frames say, checked field by field. */
+import type { GuestConnection } from '../contract/egress.js'
 import { SandboxError } from '../contract/errors.js'
 import { protocolVersion, readU32, windowBytes } from './frames.js'
 
@@ -71,6 +72,26 @@ export function parseRefusal(payload: Uint8Array, port: number): SandboxError {
 export function parseClosed(payload: Uint8Array, port: number): SandboxError | undefined {
   const errno = readErrno(payload, 0, 'CLOSED')
   return errno === 0 ? undefined : new SandboxError('conflict', `the connection to port ${port} in the cell broke off (errno ${errno})`)
+}
+
+export type Accepted = Pick<GuestConnection, 'door' | 'address' | 'port'>
+
+const doors = [undefined, 'proxy', 'direct'] as const
+
+/** Where a program's connection was meant to go. */
+export function parseAccepted(payload: Uint8Array): Accepted {
+  const [number = 0, family] = payload
+  const door = doors[number]
+  if (!door) throw broken(`ACCEPTED at unknown door ${number}`)
+  const port = (payload[2] as number) | ((payload[3] as number) << 8)
+  if (port === 0) throw broken('ACCEPTED at port 0')
+  if (family === 4) return { door, port, address: payload.subarray(4, 8).join('.') }
+  if (family === 6) return { door, port, address: groupsOf(payload.subarray(4)).join(':') }
+  throw broken(`ACCEPTED of unknown family ${family}`)
+}
+
+function groupsOf(address: Uint8Array): string[] {
+  return Array.from({ length: 8 }, (_, index) => (((address[index * 2] as number) << 8) | (address[index * 2 + 1] as number)).toString(16))
 }
 
 function readErrno(payload: Uint8Array, at: number, name: 'FAILED' | 'CLOSED'): number {

@@ -3,7 +3,7 @@ import type { NetworkFacts, NetworkRecord, NetworkRules, NetworkSummary } from '
 
 /** A connection that a program inside has made to one of the warden's listeners. */
 export interface GuestConnection {
-  /** Of the proxy, or of a listener that stands for every address at that port. */
+  /** Of the proxy, or of a listener that stands for every address at that port; at 53 it speaks DNS, each message behind its length. */
   readonly door: 'proxy' | 'direct'
   /** Where the program meant to go: without meaning for the proxy. */
   readonly address: string

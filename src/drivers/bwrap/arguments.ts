@@ -1,6 +1,7 @@
 import type { CellSpec, GuestUser } from '../../contract/driver.js'
 import type { MountSource } from '../../sys/mount-source.js'
 import { type Capability, capabilityMask, rootCapabilities, singleIdWardenCapabilities, wardenCapabilities } from './capabilities.js'
+import { networkArguments, networkCapabilities } from './cell-network.js'
 import { hasOverlays, inspectorDescriptor, mappedOwner, placedMounts } from './placed-mounts.js'
 import { isOverlay } from './root-mode.js'
 
@@ -161,8 +162,9 @@ function bwrapArguments(plan: CellPlan): string[] {
 
 /** An overlay acts with what the warden has when it is laid, and its own folder of work is closed to everyone. */
 export function givenCapabilities(plan: CellPlan): readonly Capability[] {
-  if (plan.ids.kind === 'range') return wardenCapabilities
-  return hasOverlays(plan) ? [...singleIdWardenCapabilities, 'DAC_OVERRIDE'] : singleIdWardenCapabilities
+  const ofNetwork = networkCapabilities(plan.spec)
+  if (plan.ids.kind === 'range') return [...new Set([...wardenCapabilities, ...ofNetwork])]
+  return [...singleIdWardenCapabilities, ...(hasOverlays(plan) ? (['DAC_OVERRIDE'] as const) : []), ...ofNetwork]
 }
 
 function addCapability(name: Capability): string[] {
@@ -198,6 +200,7 @@ function wardenArguments(plan: CellPlan): string[] {
     ...[...(isSingle ? hostDevices : []), ...readOnlyPaths(plan)].flatMap((path) => ['--readonly', path]),
     ...['--detach', wardenPath],
     ...guestDoors(cgroups).flatMap(({ joined }) => joined),
+    ...networkArguments(spec),
     ...(spec.liners ? ['--cradle', `${cradleIdOf(ids)}`, `${cradleIdOf(ids)}`] : []),
   ]
 }

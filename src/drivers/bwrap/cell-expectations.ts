@@ -59,9 +59,9 @@ function idMap({ ids }: CellPlan, own: number): Json {
   return ids.kind === 'range' ? [[0, ids.base, ids.size]] : [[userId, own, 1]]
 }
 
-/** It mounts nothing any more, and has set a filter of its own. */
+/** It mounts nothing and makes no routes any more, and has set a filter of its own. */
 function expectedWarden({ plan, hasGroups, countsFilters }: Required<Omit<ExpectationOrder, 'host'>>): Json {
-  const kept = capabilityMask(givenCapabilities(plan).filter((name) => name !== 'SYS_ADMIN')).toString(16)
+  const kept = capabilityMask(givenCapabilities(plan).filter((name) => !['SYS_ADMIN', 'NET_ADMIN'].includes(name))).toString(16)
   return {
     capabilities: { effective: kept, permitted: kept, inheritable: '0', bounding: kept, ambient: '0' },
     noNewPrivs: true,

@@ -14,6 +14,7 @@ import { BwrapCell, endProcess } from './cell.js'
 import { type CellInspection, createInspection } from './cell-inspection.js'
 import { cellLayers } from './cell-layers.js'
 import { createCellLimits } from './cell-limits.js'
+import { networkEnvironment } from './cell-network.js'
 import { bwrapPath } from './facts.js'
 import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
@@ -49,6 +50,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
       process,
       users: usersOf(lease),
       layers: cellLayers(plan, isFolder),
+      env: opening.spec.network ? networkEnvironment(opening.spec.network) : {},
       beneath: findBeneath(plan),
       limits,
       inspection,
