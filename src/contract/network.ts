@@ -169,7 +169,8 @@ export interface NetworkFacts {
 }
 
 /** `once`: this attempt; `sandbox`: this host and port until the rules are replaced. */
-export type NetworkApproval = 'once' | 'sandbox' | 'deny'
+export const networkApprovals = ['once', 'sandbox', 'deny'] as const
+export type NetworkApproval = (typeof networkApprovals)[number]
 
 export const networkVerdicts = ['allowed', 'denied', 'failed'] as const
 export type NetworkVerdict = (typeof networkVerdicts)[number]
