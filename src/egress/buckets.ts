@@ -59,7 +59,7 @@ export class Budget {
 
 /** What holds for the bytes of one connection: its own limits and those of its sandbox. */
 export interface Meter {
-  readonly up: readonly Bucket[]
-  readonly down: readonly Bucket[]
-  readonly budgets: readonly { readonly budget: Budget; readonly words: string }[]
+  readonly up: () => readonly Bucket[]
+  readonly down: () => readonly Bucket[]
+  readonly budgets: () => readonly { readonly budget: Budget; readonly words: string }[]
 }

@@ -26,14 +26,14 @@ export async function dial({ address, port, timeoutMs, signal }: DialOrder): Pro
   try {
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => reject(new EgressError('timed-out', `${address.text} did not answer within ${timeoutMs} ms`)), timeoutMs)
-      const end = (error?: unknown): void => {
+      const end = (error?: Error): void => {
         clearTimeout(timer)
         signal.removeEventListener('abort', abort)
         socket.removeAllListeners('connect').removeAllListeners('error')
         if (error === undefined) resolve()
-        else reject(error instanceof Error ? error : new Error(String(error)))
+        else reject(error)
       }
-      const abort = (): void => end(signal.reason)
+      const abort = (): void => end(signal.reason as Error)
       signal.addEventListener('abort', abort, { once: true })
       socket.once('connect', () => end())
       socket.once('error', (error: NodeJS.ErrnoException) => end(new EgressError('unreachable', `${address.text} port ${port}: ${wordsOf(error.code)}`)))

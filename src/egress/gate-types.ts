@@ -23,7 +23,7 @@ export interface Attempt extends Target {
   readonly over?: Upstream
 }
 
-/** What may be said before a request is known, as after CONNECT. Nothing was resolved and nothing written down. */
+/** What may be said before a request is known, as after CONNECT. Nothing was resolved. */
 export interface Outlook {
   readonly allowed: true
   readonly host: Host
@@ -103,7 +103,7 @@ export interface Denial {
   readonly message: string
 }
 
-/** A guest's connection that has not asked yet. */
+/** A guest's connection that waits to say what it wants, for the first time or once more. */
 export interface Entrance {
   /** Aborts when it has taken too long to say what it wants, and at the end of the sandbox. */
   readonly signal: AbortSignal
@@ -112,15 +112,16 @@ export interface Entrance {
 }
 
 export interface Gate {
-  /** Undefined when too many wait already: the connection is to be ended at once. */
-  enter(): Entrance | undefined
+  /** Undefined when too many wait already: the connection is to be ended at once. Ten seconds unless more is given, as between two requests. */
+  enter(waitMs?: number): Entrance | undefined
+  /** A denial has been written down. */
   look(target: Target): Outlook | Denial
   /** Decides, asks for approval, waits for a place, resolves and pins. Never throws. A denial has been written down. */
   ask(attempt: Attempt, signal?: AbortSignal): Promise<Permit | Denial>
   /** For what a door refuses by itself, as a message that cannot be read: written down as denied. */
   refuse(what: Partial<Attempt> & Pick<Attempt, 'door'>, reason: string): Denial
   /** A message of DNS; undefined: no answer. Never throws. */
-  answer(query: Uint8Array): Promise<Uint8Array | undefined>
+  answer(query: Uint8Array): Uint8Array | undefined
   readonly rules: NetworkRules
   readonly ports: readonly number[]
   update(rules: NetworkRules): void

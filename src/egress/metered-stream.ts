@@ -9,7 +9,7 @@ export interface MeteredOrder {
   readonly meter: Meter
   readonly clock: Clock
   readonly idleTimeoutMs: number
-  onTraffic?(): void
+  readonly onTraffic?: () => void
 }
 
 type Done = (error?: Error | null) => void
@@ -41,7 +41,7 @@ export class MeteredStream extends Duplex {
   }
 
   #receive(chunk: Buffer): void {
-    const { down } = this.#order.meter
+    const down = this.#order.meter.down()
     if (down.length === 0) {
       if (this.#spend('down', chunk.length) && !this.push(chunk)) this.#socket.pause()
       return
@@ -52,13 +52,13 @@ export class MeteredStream extends Duplex {
       this.#isReceiving = false
       if (this.readableLength < this.readableHighWaterMark) this.#socket.resume()
     }
-    const send = async (part: Buffer) => void this.push(part)
+    const send = (part: Buffer): void => void this.push(part)
     // Rejects only once all is over.
     this.#pass(chunk, { buckets: down, direction: 'down', send }).then(received, () => undefined)
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: Done): void {
-    const { up } = this.#order.meter
+    const up = this.#order.meter.up()
     if (up.length === 0) {
       if (this.#spend('up', chunk.length)) this.#socket.write(chunk, done)
       return
@@ -81,7 +81,7 @@ export class MeteredStream extends Duplex {
   /** False, and all is over, when a budget is spent. */
   #spend(direction: 'up' | 'down', bytes: number): boolean {
     if (this.destroyed) return false
-    for (const { budget, words } of this.#order.meter.budgets) {
+    for (const { budget, words } of this.#order.meter.budgets()) {
       if (budget.take(bytes)) continue
       this.destroy(new EgressError('budget', words))
       return false
@@ -143,5 +143,5 @@ export class MeteredStream extends Duplex {
 interface Passage {
   readonly buckets: readonly Bucket[]
   readonly direction: 'up' | 'down'
-  send(part: Buffer): Promise<void>
+  readonly send: (part: Buffer) => Promise<void> | void
 }

@@ -65,8 +65,8 @@ export class SyntheticNames {
 
 export interface Answering {
   readonly names: SyntheticNames
-  isKnown(name: string): boolean
-  onDenied(name: string): void
+  readonly isKnown: (name: string) => boolean
+  readonly onDenied: (name: string) => void
 }
 
 /** Undefined: no answer. */

@@ -18,7 +18,7 @@ export interface PlacesOrder {
   readonly mostWaiting: number
   readonly waitMs: number
   /** Ends a connection that nobody uses at the moment; false when there is none. */
-  makeRoom(): boolean
+  readonly makeRoom: () => boolean
 }
 
 export class Places {
@@ -36,6 +36,10 @@ export class Places {
   set most(most: number) {
     this.#most = most
     this.#admitNext()
+  }
+
+  get hasWaiting(): boolean {
+    return this.#waiters.length > 0
   }
 
   /** Throws EgressError('busy') when too many wait or nothing becomes free in time, and the signal's reason. */

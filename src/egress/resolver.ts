@@ -50,7 +50,7 @@ function addressesIn(name: string, answers: readonly PromiseSettledResult<string
   const addresses = found.slice(0, mostAddresses).map((text) => parseAddress(text))
   if (addresses.some((address) => address === undefined)) throw new EgressError('unresolved', `the answer for ${name} could not be read`)
   if (addresses.length > 0) return addresses.filter((address) => address !== undefined)
-  const codes = answers.flatMap((answer) => (answer.status === 'rejected' ? [String((answer.reason as { code?: unknown }).code ?? 'unknown')] : []))
+  const codes = answers.flatMap((answer) => (answer.status === 'rejected' ? [(answer.reason as NodeJS.ErrnoException).code ?? 'unknown'] : []))
   const isUnknown = codes.every((code) => code === 'ENOTFOUND' || code === 'ENODATA')
   throw new EgressError('unresolved', isUnknown ? `there is no address for ${name}` : `${name} could not be resolved (${[...new Set(codes)].join(', ')})`)
 }
