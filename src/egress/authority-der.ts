@@ -3,7 +3,7 @@
  * a name of one part, and the extensions that strict verifiers ask for (RFC 5280). Only made here, never read.
  */
 import { createHash, type KeyObject, sign } from 'node:crypto'
-import { isIP } from 'node:net'
+import { bytesOfAddress, parseAddress } from '../policy/network-address.js'
 
 export interface CertificatePlan {
   /** Common name; at most 64 bytes. */
@@ -16,7 +16,7 @@ export interface CertificatePlan {
   readonly serial: Buffer
   readonly notBefore: Date
   readonly notAfter: Date
-  /** The host that it stands for; undefined: an authority. */
+  /** The host that it stands for, an address without brackets; undefined: an authority. */
   readonly host?: string
 }
 
@@ -79,17 +79,8 @@ function extensionsOf(plan: CertificatePlan): Buffer[] {
 }
 
 function hostName(host: string): Buffer {
-  return isIP(host) ? tagged(0x87, addressBytes(host)) : tagged(0x82, Buffer.from(host, 'latin1'))
-}
-
-function addressBytes(address: string): Buffer {
-  if (isIP(address) === 4) return Buffer.from(address.split('.').map(Number))
-  const words = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
-  const [head = [], tail = []] = words.map((part) => part.split(':').filter((word) => word !== ''))
-  const middle = words.length === 2 ? Array.from({ length: 8 - head.length - tail.length }, () => '0') : []
-  const bytes = Buffer.alloc(16)
-  for (const [index, word] of [...head, ...middle, ...tail].entries()) bytes.writeUInt16BE(Number.parseInt(word, 16), index * 2)
-  return bytes
+  const address = parseAddress(host)
+  return address === undefined ? tagged(0x82, Buffer.from(host, 'latin1')) : tagged(0x87, Buffer.from(bytesOfAddress(address)))
 }
 
 function extension(name: string, value: Buffer): Buffer {
