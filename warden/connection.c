@@ -112,7 +112,7 @@ static void judge(struct warden *warden, struct run *run, int error)
 void connection_begin(struct warden *warden, uint32_t id, uint16_t port)
 {
   struct failure failure = { .stage = STAGE_CONNECT };
-  struct run *run = warden->run_count < WARDEN_RUNS_MOST ? calloc(1, sizeof *run) : NULL;
+  struct run *run = warden->run_count - warden->accepted_count < WARDEN_RUNS_MOST ? calloc(1, sizeof *run) : NULL;
   if (!run) {
     errno = EAGAIN;
     failure_note(&failure, "make", "one more connection");
@@ -123,7 +123,7 @@ void connection_begin(struct warden *warden, uint32_t id, uint16_t port)
     .connection = true,
     .link = -1,
     .taps = { { .fd = -1, .credit = FRAME_WINDOW }, { .fd = -1, .credit = FRAME_WINDOW }, { .fd = -1, .credit = FRAME_WINDOW } },
-    .feed = { .fd = -1, .credit = FRAME_WINDOW },
+    .feed = { .fd = -1, .credit = FRAME_WINDOW, .room = FRAME_WINDOW },
     .dial = { .fd = -1, .port = port, .give_up_ms = clock_now_ms() + PATIENCE_MS },
   };
   judge(warden, run, dial(&run->dial));

@@ -8,7 +8,7 @@
 import { SandboxError } from '../contract/errors.js'
 
 export const headerBytes = 12
-export const protocolVersion = 3
+export const protocolVersion = 4
 export const windowBytes = 2 * 1024 * 1024
 /** Of a connection that a program made: there may be many, and whether they are read is not ours to say. */
 export const guestWindowBytes = 64 * 1024

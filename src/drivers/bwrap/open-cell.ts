@@ -14,7 +14,7 @@ import { BwrapCell, endProcess } from './cell.js'
 import { type CellInspection, createInspection } from './cell-inspection.js'
 import { cellLayers } from './cell-layers.js'
 import { createCellLimits } from './cell-limits.js'
-import { networkEnvironment } from './cell-network.js'
+import { networkEnvironment, openCertificates } from './cell-network.js'
 import { bwrapPath } from './facts.js'
 import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
@@ -40,7 +40,12 @@ export async function openCell(opening: Opening): Promise<Cell> {
     signal.throwIfAborted()
     const plan = planOf(opening)
     const inspector = inspectorDescriptor(plan)
-    const descriptors = [...opening.sources.map(({ descriptor }) => descriptor), ...(inspector === undefined ? [] : (['pipe'] as const))]
+    using certificates = openCertificates(opening.spec)
+    const descriptors = [
+      ...opening.sources.map(({ descriptor }) => descriptor),
+      ...(inspector === undefined ? [] : (['pipe'] as const)),
+      ...(certificates.descriptor === undefined ? [] : [certificates.descriptor]),
+    ]
     process = await spawnProcess(cellArgv(plan), { cwd: '/', env: {}, descriptors })
     inspection = createInspection({ plan, lease, monitorPid: process.pid, inspector: inspector === undefined ? undefined : process.pipes.get(inspector) })
     await greeting(process, signal)

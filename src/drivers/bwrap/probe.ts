@@ -122,6 +122,20 @@ const tryNothing: Attempt = {
   },
 }
 
+/** Its warden said that it made the routes; the kernel says whether they are there. */
+const tryRoutes: Attempt = {
+  ...tryNothing,
+  network: { direct: true },
+  async within(cell, signal) {
+    const [posture] = await cell.posture({ kind: 'cell' })
+    const isRoutes = ({ control }: { readonly control: string }): boolean => control === 'routes'
+    const found = JSON.stringify(posture?.observations.find(isRoutes)?.value)
+    const expected = JSON.stringify(cell.expects.find(isRoutes)?.value)
+    if (found !== expected) throw new SandboxError('unsupported', `its routes are ${found} instead of ${expected}`)
+    await tryNothing.within(cell, signal)
+  },
+}
+
 /** A program is put under the rules, and so found out whether the kernel has them, though there is no such program. */
 const tryRules: Attempt = {
   commands: { executable: [], readable: [], unlisted: undefined },
@@ -158,10 +172,10 @@ async function tryAll(options: ProbeOptions, facts: HostFacts): Promise<Trials> 
 
 /** All at once, and one by one only where that does not open. Its warden says hello only when a liner could be made, with doors as those of the cell. */
 async function tryLined(options: ProbeOptions): Promise<LinedTrials> {
-  const all = await tryCell(options, { ...tryNothing, liners: true, network: { direct: true } })
+  const all = await tryCell(options, { ...tryRoutes, liners: true })
   if (all.opened) return { lined: all, wired: all, direct: all }
   const lined = await tryCell(options, { ...tryNothing, liners: true })
-  const direct = await tryCell(options, { ...tryNothing, network: { direct: true } })
+  const direct = await tryCell(options, tryRoutes)
   return { lined, direct, wired: direct.opened ? direct : await tryCell(options, { ...tryNothing, network: { direct: false } }) }
 }
 
