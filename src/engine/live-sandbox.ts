@@ -15,6 +15,8 @@ import { Ledger } from './ledger.js'
 import { Lifetime } from './lifetime.js'
 import type { MadeHome } from './live-cell.js'
 import { brokenCell } from './open-cell.js'
+import type { WayOut } from './network.js'
+import { planNetwork } from './network-making.js'
 import { ProcessTable } from './process-table.js'
 import { readProcesses } from './process-table-usage.js'
 import { isListening } from './ports-listening.js'
@@ -55,6 +57,7 @@ export class LiveSandbox {
     const { info, home, listen } = making
     this.life = this.#createLife()
     this.#hold = this.#createHold(home)
+    home.network?.tell(this.life)
     this.#door = new ProgramDoor({
       policy: making.policy,
       bounds: making.bounds,
@@ -71,6 +74,15 @@ export class LiveSandbox {
       listens: async (port, signal) => isListening({ files: this.files, warden: this.#hold.here.made.open.warden, signal }, port),
       checkOpen: () => this.#checkOpen(),
       onTraffic: () => this.life.activity.touch(),
+    })
+  }
+
+  /** Throws SandboxError('conflict') when it was created without one. */
+  get network(): WayOut {
+    const { network } = this.#making.home
+    if (network) return network
+    throw new SandboxError('conflict', `sandbox ${this.info.id} was created without a network, and never gets one`, {
+      hint: 'Sandbox.create({ network: { allow: [] } })',
     })
   }
 
@@ -140,6 +152,17 @@ export class LiveSandbox {
     return changing
   }
 
+  /** Other rules for its way out. */
+  async changeNetwork(change: unknown): Promise<SandboxInfo> {
+    if (this.#over) throw await this.#over
+    const { rules, network, clamped } = planNetwork(change, this.#making.policy)
+    this.network.update(rules)
+    const others = this.#info.clamped.filter(({ field }) => !field.startsWith('network'))
+    this.#info = { ...this.#info, spec: { ...this.#info.spec, network }, clamped: [...others, ...clamped] }
+    this.#origins = { ...this.#origins, network: 'spec' }
+    return this.info
+  }
+
   async usage(): Promise<SandboxUsage> {
     const cell = this.#hold.current?.made.open.cell
     return this.#ledger.usage(cell && (await this.asked(() => cell.usage())))
@@ -195,6 +218,7 @@ export class LiveSandbox {
     const planned = { spec: { ...spec, driver }, clamped, origins: this.#origins, policy: this.#making.policy }
     const { home, limits, unenforced } = await this.#making.remake(planned, signal)
     this.#info = { ...this.#info, spec: { ...spec, limits }, unenforced }
+    this.#making.home.network?.rejoin(home.open.warden)
     return home
   }
 
@@ -270,7 +294,7 @@ export class LiveSandbox {
     this.#hold.callOff(new SandboxError('closed', `sandbox ${this.info.id} is over`))
     // A warden that answers no more does not keep listeners open: its own end ends what they wait for.
     const unreachable = this.ports.close()
-    await Promise.all([this.#hold.close(() => this.life.acts), unreachable])
+    await Promise.all([this.#hold.close(() => this.life.acts), unreachable, this.#making.home.network?.close()])
     void this.#over?.then((why) => {
       this.life.events.tell({ type: 'closed', reason: why.message })
       this.#making.onGone(why)

@@ -1,6 +1,7 @@
 /** From a planned spec to a cell that was looked at: what is wrong or cannot be had is refused before anything is opened. */
 import type { Cell, CellSpec, CommandRules, Driver, Probe, TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
+import type { RequestJudge } from '../contract/platform-network.js'
 import type { SnapshotInfo } from '../contract/snapshots.js'
 import type { Mount, Spec } from '../contract/spec.js'
 import { allowedDrivers, checkMounts, type PlannedSandbox } from '../policy/apply.js'
@@ -13,6 +14,7 @@ import { tryCommands } from './command-trial.js'
 import { Deadline } from './deadline.js'
 import type { Filters } from './filters.js'
 import { Inspector } from './inspector.js'
+import { cellNetwork, type EgressSource, rulesOf, type WayWish } from './network-making.js'
 import { type OpenCell, openCell } from './open-cell.js'
 import type { Probes } from './probes.js'
 
@@ -28,6 +30,8 @@ export interface Makers {
   commands(names: readonly string[], root: TemplateRoot): Promise<CommandRules>
   /** The same mounts with every link followed. Throws SandboxError naming the one that may not be handed in. */
   mounts(mounts: readonly Mount[]): Promise<readonly Mount[]>
+  /** The way out; not given: no sandbox can have one. */
+  readonly egress?: EgressSource
   /** False only to measure what looking costs. */
   readonly inspect?: boolean
 }
@@ -40,6 +44,8 @@ export interface Order {
   readonly origin?: SnapshotInfo | undefined
   /** Whether runs can each be given a liner in it. */
   readonly liners?: boolean | undefined
+  /** Asked about what no rule of its network decides. */
+  readonly onRequest?: RequestJudge | undefined
 }
 
 export interface Tools {
@@ -54,6 +60,8 @@ export interface Preparation {
   readonly choice: Choice
   readonly spec: Spec
   readonly cell: CellSpec
+  /** Of its way out; undefined: it has none, and never will. */
+  readonly way: WayWish | undefined
 }
 
 export interface MadeCell {
@@ -62,7 +70,7 @@ export interface MadeCell {
   readonly inspector: Inspector | undefined
 }
 
-export async function prepareCell({ id, planned, origin, liners }: Order, { makers, filters, probes }: Tools): Promise<Preparation> {
+export async function prepareCell({ id, planned, origin, liners, onRequest }: Order, { makers, filters, probes }: Tools): Promise<Preparation> {
   const { spec, policy } = planned
   const drivers = candidates(spec, allowedDrivers(makers.drivers, policy))
   const choice = chooseDriver(spec, await probes.known(drivers))
@@ -80,8 +88,11 @@ export async function prepareCell({ id, planned, origin, liners }: Order, { make
   if (moved) throw moved
   checkMounts(mounts, policy)
   const commands = spec.commands && (await makers.commands(spec.commands, root))
-  const cell = { id, root, limits: choice.limits, rootMode: spec.root, mounts, commands, ...(liners && { liners }) }
-  return { driver, choice, spec: { ...spec, limits: choice.limits, mounts: [...mounts] }, cell }
+  const rules = rulesOf(planned)
+  const way = rules && { rules, onRequest }
+  const network = way && (await cellNetwork(choice.probe, makers.egress))
+  const cell = { id, root, limits: choice.limits, rootMode: spec.root, mounts, commands, ...(liners && { liners }), ...(network && { network }) }
+  return { driver, choice, spec: { ...spec, limits: choice.limits, mounts: [...mounts] }, cell, way }
 }
 
 /** The same, given up when it takes longer than this. */
@@ -95,7 +106,7 @@ export async function makeCellInTime(preparation: Preparation, tools: Tools, { s
   }
 }
 
-interface Patience {
+export interface Patience {
   readonly signal: AbortSignal
   readonly answerMs: number
 }

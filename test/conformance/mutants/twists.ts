@@ -161,6 +161,7 @@ function facetsOf({
   snapshots,
   changes,
   code,
-}: Platform): Pick<Platform, 'life' | 'pools' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes' | 'code'> {
-  return { life, pools, ports, files, processes, snapshots, changes, code }
+  network,
+}: Platform): Pick<Platform, 'life' | 'pools' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes' | 'code' | 'network'> {
+  return { life, pools, ports, files, processes, snapshots, changes, code, network }
 }
