@@ -15,7 +15,7 @@ export function parseNetworkFlags(flags: NetworkFlags, { defaults }: Pick<Policy
   const { allow, block, netLog, learnNetwork } = flags
   const hasNetwork = allow !== undefined || learnNetwork === true
   if (block !== undefined && !hasNetwork) throw refuseFlag('--block', 'takes from what --allow gives, and that is nothing')
-  if (netLog !== undefined && !hasNetwork && ((defaults as { readonly network?: unknown }).network ?? false) === false) {
+  if (netLog !== undefined && !hasNetwork && (defaults.network ?? false) === false) {
     throw refuseFlag('--net-log', 'there is no network to log; --allow HOST gives one')
   }
   if (!hasNetwork) return undefined

@@ -14,7 +14,7 @@ export function createEgressSource({ folder, ...options }: SourceOptions): Egres
   return {
     open: (order) => door.open(order),
     // eslint-disable-next-line @typescript-eslint/require-await -- what it throws is a rejection to whoever opens a cell
-    certificates: async () => (written ??= writeCertificates(folder(), { certificate: door.certificate() })),
+    certificates: async () => (written ??= writeCertificates(folder(), { certificate: door.certificate() }, options.trusted)),
     close: () => door.close(),
   }
 }

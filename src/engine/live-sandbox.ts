@@ -15,8 +15,7 @@ import { Ledger } from './ledger.js'
 import { Lifetime } from './lifetime.js'
 import type { MadeHome } from './live-cell.js'
 import { brokenCell } from './open-cell.js'
-import type { WayOut } from './network.js'
-import { planNetwork } from './network-making.js'
+import { noWayOut, type WayOut } from './network.js'
 import { ProcessTable } from './process-table.js'
 import { readProcesses } from './process-table-usage.js'
 import { isListening } from './ports-listening.js'
@@ -79,11 +78,7 @@ export class LiveSandbox {
 
   /** Throws SandboxError('conflict') when it was created without one. */
   get network(): WayOut {
-    const { network } = this.#making.home
-    if (network) return network
-    throw new SandboxError('conflict', `sandbox ${this.info.id} was created without a network, and never gets one`, {
-      hint: 'Sandbox.create({ network: { allow: [] } })',
-    })
+    return this.#making.home.network ?? noWayOut(this.info.id)
   }
 
   /** Throws SandboxError('conflict') while it has no cell. */
@@ -155,8 +150,7 @@ export class LiveSandbox {
   /** Other rules for its way out. */
   async changeNetwork(change: unknown): Promise<SandboxInfo> {
     if (this.#over) throw await this.#over
-    const { rules, network, clamped } = planNetwork(change, this.#making.policy)
-    this.network.update(rules)
+    const { network, clamped } = this.network.change(change, this.#making.policy)
     const others = this.#info.clamped.filter(({ field }) => !field.startsWith('network'))
     this.#info = { ...this.#info, spec: { ...this.#info.spec, network }, clamped: [...others, ...clamped] }
     this.#origins = { ...this.#origins, network: 'spec' }

@@ -4,7 +4,7 @@ import { SandboxError } from '../contract/errors.js'
 import type { RequestJudge } from '../contract/platform-network.js'
 import type { SnapshotInfo } from '../contract/snapshots.js'
 import type { Mount, Spec } from '../contract/spec.js'
-import { allowedDrivers, checkMounts, type PlannedSandbox } from '../policy/apply.js'
+import { allowedDrivers, checkMounts, networkRulesOf, type PlannedSandbox } from '../policy/apply.js'
 import { candidates, type Choice, chooseDriver } from '../policy/choose.js'
 import { fileRules } from '../policy/file-rules.js'
 import { templateIdRefusal } from '../policy/snapshot-options.js'
@@ -14,7 +14,7 @@ import { tryCommands } from './command-trial.js'
 import { Deadline } from './deadline.js'
 import type { Filters } from './filters.js'
 import { Inspector } from './inspector.js'
-import { cellNetwork, type EgressSource, rulesOf, type WayWish } from './network-making.js'
+import { cellNetwork, type EgressSource, type WayWish } from './network-making.js'
 import { type OpenCell, openCell } from './open-cell.js'
 import type { Probes } from './probes.js'
 
@@ -88,7 +88,7 @@ export async function prepareCell({ id, planned, origin, liners, onRequest }: Or
   if (moved) throw moved
   checkMounts(mounts, policy)
   const commands = spec.commands && (await makers.commands(spec.commands, root))
-  const rules = rulesOf(planned)
+  const rules = networkRulesOf(spec.network, policy)
   const way = rules && { rules, onRequest }
   const network = way && (await cellNetwork(choice.probe, makers.egress))
   const cell = { id, root, limits: choice.limits, rootMode: spec.root, mounts, commands, ...(liners && { liners }), ...(network && { network }) }

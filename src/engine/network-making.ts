@@ -2,40 +2,14 @@
 import type { CellNetwork, Probe } from '../contract/driver.js'
 import type { EgressDoor } from '../contract/egress.js'
 import { SandboxError } from '../contract/errors.js'
-import { type Network, type NetworkRules, networkSchema } from '../contract/network.js'
-import type { Clamping, Policy } from '../contract/policy.js'
+import type { NetworkRules } from '../contract/network.js'
 import type { RequestJudge } from '../contract/platform-network.js'
-import type { PlannedSandbox } from '../policy/apply.js'
-import { networkRules } from '../policy/network-rules.js'
-import { parseWith } from '../policy/refusal.js'
 import { WayOut } from './network.js'
 
 /** What a platform's ways out are made with. */
 export interface EgressSource extends EgressDoor {
   /** What programs are to trust: a file of the host's, as PEM. */
   certificates(): Promise<string>
-}
-
-/** Throws SandboxError('invalid') naming the field. */
-export function rulesOf({ spec, policy }: Pick<PlannedSandbox, 'spec' | 'policy'>): NetworkRules | undefined {
-  return spec.network === false
-    ? undefined
-    : networkRules(spec.network, (policy.ceiling as { readonly network?: { readonly private?: readonly string[] } }).network?.private)
-}
-
-export interface PlannedNetwork {
-  readonly network: Exclude<Network, false>
-  readonly rules: NetworkRules
-  readonly clamped: readonly Clamping[]
-}
-
-/** Other rules for a sandbox that lives, held to its policy. */
-export function planNetwork(change: unknown, policy: Policy): PlannedNetwork {
-  const network = parseWith(networkSchema, change, 'network')
-  if (network === false)
-    throw new SandboxError('invalid', 'network: a sandbox that has one keeps it; allow nothing instead', { hint: 'sandbox.network.update({ allow: [] })' })
-  const rules = networkRules(network, (policy.ceiling as { readonly network?: { readonly private?: readonly string[] } }).network?.private)
-  return { network, rules, clamped: [] }
 }
 
 /** What its cell is asked for. */

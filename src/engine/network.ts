@@ -7,6 +7,8 @@ import type { Egress, EgressDoor } from '../contract/egress.js'
 import { SandboxError } from '../contract/errors.js'
 import { type NetworkApproval, networkApprovals, type NetworkFacts, type NetworkRecord, type NetworkRules, type NetworkSummary } from '../contract/network.js'
 import type { RequestJudge } from '../contract/platform-network.js'
+import type { Policy } from '../contract/policy.js'
+import { checkNetwork, networkRulesOf } from '../policy/apply.js'
 import type { SandboxEvents } from './events.js'
 import type { Activity } from './idle.js'
 
@@ -50,10 +52,6 @@ export class WayOut {
     return new WayOut(order, { told, egress: await openEgress(order, told) })
   }
 
-  get rules(): NetworkRules {
-    return this.#rules
-  }
-
   /** Another one in its place, under this id and with nothing of what was before: for the next run in the same cell. */
   async renew(id: string): Promise<void> {
     const before = this.#egress
@@ -85,10 +83,14 @@ export class WayOut {
     this.#told.listener = listener
   }
 
-  update(rules: NetworkRules): void {
+  /** Other rules, within what the policy allows. Throws SandboxError('invalid') naming the field, and then those before hold. */
+  change(input: unknown, policy: Policy): ReturnType<typeof checkNetwork> {
+    const checked = checkNetwork(input, policy)
+    const rules = networkRulesOf(checked.network, policy) as NetworkRules
     this.#egress.update(rules)
     this.#rules = rules
     this.#listen()
+    return checked
   }
 
   log(signal: AbortSignal | undefined): AsyncIterable<NetworkRecord> {
@@ -119,6 +121,10 @@ async function openEgress({ id, rules, source, onRequest }: NetworkOrder, told: 
   })
   void tellDenied(egress, told)
   return egress
+}
+
+export function noWayOut(id: string): never {
+  throw new SandboxError('conflict', `sandbox ${id} was created without a network, and never gets one`, { hint: 'Sandbox.create({ network: { allow: [] } })' })
 }
 
 /** Whatever is no approval denies. */
