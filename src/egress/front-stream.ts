@@ -49,6 +49,11 @@ export class GuestStream extends Duplex {
     done(error)
   }
 
+  /** What HTTP calls after its last answer. */
+  destroySoon(): void {
+    endWith(this)
+  }
+
   setTimeout(): this {
     return this
   }

@@ -15,6 +15,8 @@ export interface Head {
   readonly framing: Framing
 }
 
+const mostHeaders = 256
+
 /** Of one connection to the other side only; the last three are ours to write. */
 const notPassedOn = new Set([
   'connection',
@@ -40,6 +42,7 @@ export function pairsOf(raw: readonly string[]): Header[] {
 export function readHead(request: IncomingMessage): Head | string {
   const { httpVersion, method = '', url = '' } = request
   const headers = pairsOf(request.rawHeaders)
+  if (headers.length > mostHeaders) return `the request has more than ${mostHeaders} headers`
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return `HTTP/${httpVersion} is not spoken here`
   if (method === 'TRACE') return 'TRACE would show what the way out adds to requests'
   if (!/^[\x21-\x7e]+$/.test(url) || url.includes('#')) return 'the target of the request cannot be read'

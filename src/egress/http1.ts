@@ -40,7 +40,10 @@ class Http1Door {
   readonly #carriers: Carriers
   readonly #waiting: Waiting
   readonly #server: Server
+  /** Served, or waiting to be. */
   #ahead = 0
+  /** Nothing more is read. */
+  #isOver = false
   #last: Promise<void> = Promise.resolve()
 
   constructor(stream: Duplex, setting: Http1Setting) {
@@ -57,10 +60,8 @@ class Http1Door {
 
   open(): void {
     const server = this.#server
-    server.on('request', (request, response) => this.#enqueue(request, () => this.#serve(request, new Http1Reply(response, this.#waiting))))
-    server.on('checkContinue', (request, response) =>
-      this.#enqueue(request, () => this.#serve(request, new Http1Reply(response, this.#waiting, { awaitsGo: true }))),
-    )
+    server.on('request', (request, response) => this.#receive(request, new Http1Reply(response, this.#waiting)))
+    server.on('checkContinue', (request, response) => this.#receive(request, new Http1Reply(response, this.#waiting, { awaitsGo: true })))
     server.on('upgrade', (request, stream, head) => this.#enqueue(request, () => this.#serveUpgrade(request, { stream, head })))
     server.on('connect', (request, stream, head) => this.#enqueue(request, () => this.#connect(request, { stream, head })))
     server.on('clientError', (error: NodeJS.ErrnoException) => this.#refuseBytes(error))
@@ -71,55 +72,58 @@ class Http1Door {
     server.emit('connection', this.#stream)
   }
 
+  /** Read at once, served in turn: what follows a request that is refused is not looked at any more. */
+  #receive(request: IncomingMessage, reply: Http1Reply): void {
+    if (this.#isOver) return
+    const read = this.#read(request)
+    if ('refused' in read) this.#isOver = true
+    const serve = async (): Promise<void> => {
+      if ('refused' in read) reply.sayLast(denialWord(read.refused))
+      else await this.#carriers.forward({ ...read.wanted, gone: reply.gone }, reply)
+      await reply.over
+    }
+    this.#enqueue(request, serve)
+  }
+
   #enqueue(request: IncomingMessage, serve: () => Promise<void>): void {
     this.#waiting.leave()
+    request.on('error', () => undefined)
+    if (this.#isOver && this.#ahead > 0) return
     this.#ahead += 1
     if (this.#ahead > mostAhead) {
       refuse(this.#setting, { reason: `more than ${mostAhead} requests were sent ahead` })
+      this.#isOver = true
       this.#stream.destroy()
       return
     }
-    request.on('error', () => undefined)
-    this.#last = this.#last.then(serve).then(
-      () => this.#next(),
-      () => void this.#stream.destroy(),
+    const served = this.#ahead === 1 ? serve() : this.#last.then(serve)
+    this.#last = served.then(
+      () => {
+        this.#ahead -= 1
+      },
+      () => {
+        this.#stream.destroy()
+      },
     )
   }
 
-  #next(): void {
-    this.#ahead -= 1
-  }
-
-  async #serve(request: IncomingMessage, reply: Http1Reply): Promise<void> {
-    const read = this.#read(request, { isSecure: this.#setting.origin?.scheme === 'https' })
-    if ('refused' in read) {
-      reply.sayLast(denialWord(read.refused))
+  async #serveUpgrade(request: IncomingMessage, { stream, head }: { stream: Duplex; head: Buffer }): Promise<void> {
+    if (head.length > 0) stream.unshift(head)
+    const upgrade = readUpgrade(request)
+    const read = this.#read(request)
+    if ('refused' in read || typeof upgrade === 'string') {
+      const refused = 'refused' in read ? read.refused : refuse(this.#setting, { reason: String(upgrade), status: 403 })
+      endWith(stream, wordBytes(denialWord(refused)))
       return
     }
-    await this.#carriers.forward({ ...read.wanted, gone: reply.gone }, reply)
-    await reply.over
-  }
-
-  async #serveUpgrade(request: IncomingMessage, { stream, head }: { stream: Duplex; head: Buffer }): Promise<void> {
     const response = new ServerResponse(request)
     response.assignSocket(stream as never)
     response.shouldKeepAlive = false
-    if (head.length > 0) stream.unshift(head)
     const reply = new Http1Reply(response, this.#waiting, { upgrade: stream })
-    const upgrade = readUpgrade(request)
-    const read = this.#read(request, { isSecure: this.#setting.origin?.scheme === 'https' })
-    if ('refused' in read) {
-      reply.sayLast(denialWord(read.refused))
-      return
-    }
-    if (typeof upgrade === 'string') {
-      reply.sayLast(denialWord(refuse(this.#setting, { reason: upgrade, status: 403 })))
-      return
-    }
     const scheme = read.wanted.scheme === 'https' ? 'wss' : 'ws'
     await this.#carriers.forward({ ...read.wanted, scheme, upgrade, gone: reply.gone }, reply)
     await reply.over
-    stream.end()
+    endWith(stream)
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- one of those that are served in turn
@@ -134,12 +138,12 @@ class Http1Door {
     endWith(stream, wordBytes(denialWord(refuse(this.#setting, { reason: reason ?? 'CONNECT inside of a connection that leads to one host' }))))
   }
 
-  #read(request: IncomingMessage, { isSecure }: { isSecure: boolean }): { wanted: Omit<GuestRequest, 'gone'> } | { refused: ReturnType<typeof refuse> } {
+  #read(request: IncomingMessage): { wanted: Omit<GuestRequest, 'gone'> } | { refused: ReturnType<typeof refuse> } {
     const head = readHead(request)
     if (typeof head === 'string') return { refused: refuse(this.#setting, { reason: head }) }
     const place = this.#setting.origin ? this.#placeAtOrigin(request) : this.#placeAtProxy(request)
     if ('reason' in place) return { refused: refuse(this.#setting, place) }
-    return { wanted: { ...requestOf(request, head), ...place, scheme: isSecure ? 'https' : 'http' } }
+    return { wanted: { ...requestOf(request, head), ...place, scheme: this.#setting.origin?.scheme ?? 'http' } }
   }
 
   #placeAtProxy({ url = '', headers }: IncomingMessage): Place | { reason: string } {
@@ -162,7 +166,10 @@ class Http1Door {
   #refuseBytes(error: NodeJS.ErrnoException): void {
     const isTooMuch = error.code === 'HPE_HEADER_OVERFLOW'
     const isNoise = !error.code?.startsWith('HPE_')
-    if (isNoise) return void this.#stream.destroy()
+    if (isNoise) this.#stream.destroy()
+    // It has been refused already, and told so.
+    if (isNoise || this.#isOver) return
+    this.#isOver = true
     const reason = isTooMuch ? `the head of the request has more than ${mostHeaderBytes} bytes` : 'the request cannot be read as HTTP without doubt'
     const denial = refuse(this.#setting, { reason, status: isTooMuch ? 431 : 400 })
     // An answer that has begun cannot be followed by another.
