@@ -139,5 +139,5 @@ async function judged(judge: RequestJudge, facts: NetworkFacts): Promise<Network
 
 async function tellDenied(egress: Egress, told: { readonly listener?: NetworkListener }): Promise<void> {
   for await (const record of egress.log())
-    if (record.verdict === 'denied') told.listener?.events.tell({ type: 'denied', reason: record.reason, attempt: record })
+    if (record.verdict === 'denied') told.listener?.events.tell({ type: 'denied', reason: `${record.host}:${record.port}: ${record.reason}`, attempt: record })
 }
