@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { Json } from './posture.js'
 import { portSchema } from './ports.js'
 import { bytesSchema, durationSchema } from './quantities.js'
 import { type Secret, secretSchema } from './secret.js'
@@ -36,6 +37,12 @@ const hostEntrySchema = z.strictObject({
 })
 
 export const networkEntrySchema = z.union([hostTextSchema.describe("'host' or 'host:port'"), hostEntrySchema])
+
+/** The same without what is said of requests: what a policy caps. */
+export const networkHostSchema = z.union([
+  hostTextSchema.describe("'host' or 'host:port'"),
+  z.strictObject({ host: hostTextSchema.optional(), cidr: hostTextSchema.optional(), ports: portsSchema.optional() }),
+])
 
 const credentialSchema = z.strictObject({
   host: hostTextSchema.describe("One host, with a port where it is not 443: 'api.example.com'."),
@@ -75,6 +82,18 @@ export const networkSchema = z.union([z.literal(false), allowedSchema])
 export type NetworkInput = z.input<typeof networkSchema>
 export type Network = z.output<typeof networkSchema>
 export type NetworkEntry = z.output<typeof networkEntrySchema>
+
+/** An entry without what it leaves out. */
+export function entryInJson(entry: NetworkEntry): Json {
+  return JSON.parse(JSON.stringify(entry)) as Json
+}
+
+/** As people and receipts read it: of credentials, whom they are for and which header. */
+export function networkInJson(network: Network): Json {
+  if (network === false) return false
+  const { credentials, ...rest } = network
+  return JSON.parse(JSON.stringify({ ...rest, credentials: credentials?.map(({ host, header }) => ({ host, header })) })) as Json
+}
 
 /** An address once parsed. One that is written as IPv6 but stands for an IPv4 one (`::ffff:a.b.c.d`) is that IPv4 address. */
 export interface Address {

@@ -75,10 +75,10 @@ export class LivePermit implements Permit {
   }
 
   async #connect(): Promise<LiveUpstream> {
-    if (this.#hasEnded) throw this.#reason
+    if (this.#hasEnded()) throw this.#reason
     const { room, connect } = this.order
     const upstream = 'free' in room ? await connect(this, room) : room
-    if (this.#hasEnded || !upstream.isOpen) {
+    if (this.#hasEnded() || !upstream.isOpen) {
       if ('free' in room) upstream.close()
       throw this.#reason
     }
@@ -88,7 +88,7 @@ export class LivePermit implements Permit {
     return upstream
   }
 
-  get #hasEnded(): boolean {
+  #hasEnded(): boolean {
     return this.#isFinished || this.signal.aborted
   }
 
