@@ -7,6 +7,7 @@ import { endingCases } from '../../src/conformance/cases/endings.js'
 import { fileIsolationCases } from '../../src/conformance/cases/isolation-files.js'
 import { kernelIsolationCases } from '../../src/conformance/cases/isolation-kernel.js'
 import { networkIsolationCases } from '../../src/conformance/cases/isolation-network.js'
+import { networkOffCases } from '../../src/conformance/cases/network-off.js'
 import { processIsolationCases } from '../../src/conformance/cases/isolation-processes.js'
 import { programCases } from '../../src/conformance/cases/programs.js'
 import { usualPatienceMs } from '../../src/conformance/run-cases.js'
@@ -21,6 +22,7 @@ const cases = [
   ...memoryAttackCases,
   ...fileIsolationCases,
   ...networkIsolationCases,
+  ...networkOffCases,
   ...processIsolationCases,
   ...kernelIsolationCases,
 ]
@@ -31,6 +33,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'programs/not-executable': 'a second run starts what the first wrote',
   'attacks/cpu-time-daemons': 'nothing outlives the program of a liner',
   'isolation/neighbours': 'a second run looks at what the first planted',
+  'isolation/network-inbound': 'a second run connects to what the first listens on',
 }
 
 describe('each run in a liner of its own', () => {
