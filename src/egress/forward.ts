@@ -95,7 +95,8 @@ export class Carriers {
       return 'over'
     } catch (error) {
       const why: unknown = permit.signal.aborted ? permit.signal.reason : error
-      permit.finish({ verdict: 'failed', reason: gone.aborted ? 'the program went away' : failureText(why) })
+      // Why the gate has ended it, the gate knows best.
+      permit.finish(permit.signal.aborted ? {} : { verdict: 'failed', reason: gone.aborted ? 'the program went away' : failureText(why) })
       used?.close()
       if (isStale({ request, reply, isAgain: carrier !== undefined, signal })) return 'stale'
       if (reply.isBegun) reply.breakOff()

@@ -14,6 +14,8 @@ export class GuestStream extends Duplex {
     this.#output = connection.output[Symbol.asyncIterator]()
     // What breaks off is seen by whoever reads or writes next; here it only must not be nobody's.
     connection.closed.catch((error: unknown) => this.destroy(asError(error)))
+    // Pipes in both directions listen a lot.
+    this.setMaxListeners(50)
     // A guest may go at any time, also while nobody listens.
     this.on('error', () => undefined)
   }

@@ -14,7 +14,7 @@ import { originOf, type Setting } from './front-setting.js'
 import { endWith, peek } from './front-stream.js'
 import { failureText } from './front-words.js'
 import type { Denial, Entrance, Outlook, Permit, Target } from './gate-types.js'
-import { parseHello } from './hello.js'
+import { type Hello, parseHello } from './hello.js'
 import { serveHttp1 } from './http1.js'
 import { serveHttp2 } from './http2.js'
 import { sniff } from './sniff.js'
@@ -111,21 +111,25 @@ async function carry({ stream }: Tunnel, { permit, scheme, upstream }: Passage):
       else endWith(stream, deniedAlert)
     }
   } catch (error) {
-    permit.finish({ verdict: 'failed', reason: failureText(permit.signal.aborted ? permit.signal.reason : error) })
+    // Why the gate has ended it, the gate knows best.
+    permit.finish(permit.signal.aborted ? {} : { verdict: 'failed', reason: failureText(error) })
     stop()
   }
 }
 
 /** Why what the program says first may not go on; undefined when it may. */
 async function judgeFirst(stream: Duplex, { permit, scheme }: Pick<Passage, 'permit' | 'scheme'>): Promise<string | undefined> {
-  const first = await peek(stream, (bytes) => (bytes.length === 1 ? 'more' : isTls(bytes) ? parseHello(bytes) : { kind: 'other' as const }))
+  const first = await peek(stream, parseFirst)
   if (first?.kind === 'other') return scheme === 'tls' ? `what was sent to ${permit.hostText} port ${permit.port} is not TLS` : undefined
   if (first !== undefined) return judgeHello(first, permit)
   return scheme === 'tls' ? 'the program said nothing, or not all that it began to say' : undefined
 }
 
-function isTls(bytes: Buffer): boolean {
-  return bytes[0] === 0x16 && bytes[1] === 3
+function parseFirst(bytes: Buffer): Hello | { readonly kind: 'other' } | 'more' {
+  const [type, version] = bytes
+  if (type !== 0x16) return { kind: 'other' }
+  if (version === undefined) return 'more'
+  return version === 3 ? parseHello(bytes) : { kind: 'other' }
 }
 
 /** TLS is terminated, or each request of HTTP judged. */

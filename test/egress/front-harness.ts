@@ -84,7 +84,8 @@ function guestConnection(socket: Socket, about: Pick<GuestConnection, 'door' | '
   socket.on('error', () => undefined)
   return {
     ...about,
-    output: socket,
+    // As it is, iterating to the end would end the other direction, too.
+    output: socket.iterator({ destroyOnReturn: false }),
     write: (bytes) => new Promise((resolve, reject) => socket.write(bytes, (error) => (error ? reject(error) : resolve()))),
     end: () => new Promise((resolve) => socket.end(resolve)),
     closed: new Promise((resolve) => socket.once('close', () => resolve())),
