@@ -1,7 +1,7 @@
 /*
- * A connection that is taken in is a run like one that the engine asked for (connection.c), but for its number, which is the warden's own, its smaller window, and its
+ * A connection that is taken in is a run like one that the engine asked for (connection.c), but for its number, which is the warden's own, its window, and its
  * place: guests can open as many as they like, so there is a share for them, and no run of the engine's ever waits for it. Who finds no place waits in the
- * kernel's backlog. A question of DNS has no run, only one of few places where it is remembered who asked, until its answer.
+ * kernel's backlog. What they leave unread the warden holds, and has little room: so only a few have a window with which much is moved fast. A question of DNS has no run, only one of few places where it is remembered who asked, until its answer.
  *
  * Nothing is parsed, and nothing that goes wrong with a socket here ends the warden: a door at which the kernel has no more to give is shut for a moment.
  */
@@ -19,7 +19,7 @@
 #include "fds.h"
 #include "wire.h"
 
-enum { PAUSE_MS = 50, ADDRESS_BYTES = 16, ACCEPTED_BYTES = 4 + ADDRESS_BYTES };
+enum { PAUSE_MS = 50, ADDRESS_BYTES = 16, ACCEPTED_BYTES = 4 + ADDRESS_BYTES + 4 };
 
 union control {
   struct cmsghdr aligned;
@@ -88,12 +88,15 @@ static bool enlist(struct warden *warden, const struct door *door, const int end
     free(run);
     return false;
   }
-  const struct tap none = { .fd = -1, .credit = FRAME_WINDOW_GUESTS };
+  const uint32_t window = warden->wide_count < WARDEN_WIDE_MOST ? FRAME_WINDOW_WIDE : FRAME_WINDOW_NARROW;
+  const struct tap none = { .fd = -1, .credit = window };
   *run = (struct run){ .id = ++warden->own_last, .connection = true, .accepted = true, .phase = RUN_STARTED, .link = -1, .dial.fd = -1, .taps = { none, none, none } };
   run->taps[0].fd = ends[0];
-  run->feed = (struct feed){ .fd = ends[1], .credit = FRAME_WINDOW_GUESTS, .room = FRAME_WINDOW_GUESTS };
+  run->feed = (struct feed){ .fd = ends[1], .credit = window, .room = window };
   warden->runs[warden->run_count++] = run;
   warden->accepted_count++;
+  warden->wide_count += window == FRAME_WINDOW_WIDE;
+  wire_put_u32(payload + 4 + ADDRESS_BYTES, window);
   queue_frame(&warden->queue, &(struct frame){ .type = FRAME_ACCEPTED, .run = run->id, .length = sizeof payload, .payload = payload });
   return true;
 }
@@ -192,6 +195,12 @@ const char *guests_listen(struct warden *warden, const struct frame *frame)
   for (uint16_t i = 0; i < plan->port_count; i++) plan->ports[i] = wire_u16(frame->payload + 2 * i);
   doors_replace_ports(plan, &warden->doors);
   return NULL;
+}
+
+void guests_leave(struct warden *warden, const struct run *run)
+{
+  warden->accepted_count -= run->accepted;
+  warden->wide_count -= run->accepted && run->feed.room == FRAME_WINDOW_WIDE;
 }
 
 void guests_keep_doors(struct run *liner, const struct doors *doors)

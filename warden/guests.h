@@ -17,6 +17,8 @@ int guests_wait_ms(const struct warden *warden);
 /* Takes LISTEN and ANSWER. NULL, or why they are malformed. */
 const char *guests_listen(struct warden *warden, const struct frame *frame);
 const char *guests_answer(struct warden *warden, const struct frame *frame);
+/* A guest's connection is forgotten. */
+void guests_leave(struct warden *warden, const struct run *run);
 /* What a liner's first process handed over: kept for as long as the run is, or closed. */
 void guests_keep_doors(struct run *liner, const struct doors *doors);
 /* The liner is over: nobody is there any more to be answered. */

@@ -26,7 +26,7 @@ struct tap {
 struct feed {
   int fd;         /* -1: closed, or never fed */
   uint8_t *bytes; /* a ring of `room` bytes, there only while it holds something */
-  size_t room; /* the window */
+  uint32_t room; /* the window, which the run's taps have too */
   size_t head, length;
   uint32_t credit; /* what the engine may still send */
   uint32_t owed;   /* handed on, and not given back yet */

@@ -272,7 +272,7 @@ void runs_settle(struct warden *warden)
     }
     feed_close(warden, run);
     guests_forget_doors(warden, run);
-    warden->accepted_count -= run->accepted;
+    guests_leave(warden, run);
     free(run);
     warden->runs[i] = warden->runs[--warden->run_count];
   }

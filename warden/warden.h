@@ -19,7 +19,7 @@
 enum { WARDEN_RUNS_MOST = 1024, WARDEN_JOINS_MOST = 8, WARDEN_JOIN_NAME_MOST = 255, WARDEN_FILES_MOST = 8192 };
 
 /* What guests may have of the warden, beside the engine's runs; its own numbers begin where the engine's end. */
-enum { WARDEN_ACCEPTED_MOST = 256, WARDEN_QUESTIONS_MOST = 64 };
+enum { WARDEN_ACCEPTED_MOST = 256, WARDEN_WIDE_MOST = 32, WARDEN_QUESTIONS_MOST = 64 };
 #define WARDEN_OWN_FIRST UINT32_C(0x80000000)
 
 struct inbox {
@@ -77,6 +77,7 @@ struct warden {
   struct run *runs[WARDEN_RUNS_MOST + WARDEN_ACCEPTED_MOST];
   size_t run_count;
   size_t accepted_count; /* of these, how many are guests' connections */
+  size_t wide_count; /* and of those, how many have the wide window */
   struct doors_plan doors_plan;
   struct doors doors; /* the cell's own */
   uint32_t own_last; /* the last of the warden's own numbers that was given */

@@ -10,8 +10,8 @@ import { SandboxError } from '../contract/errors.js'
 export const headerBytes = 12
 export const protocolVersion = 4
 export const windowBytes = 2 * 1024 * 1024
-/** Of a connection that a program made: there may be many, and whether they are read is not ours to say. */
-export const guestWindowBytes = 64 * 1024
+/** Of a connection that a program made: there may be many, and whether they are read is not ours to say, so few have the first. */
+export const guestWindows = [262_144, 32_768] as const
 export const maxPieceBytes = 256 * 1024
 export const maxFilterBytes = 32_768
 export const maxRulesBytes = 4 * 2 ** 20
@@ -101,7 +101,7 @@ export const frameRules: Readonly<Record<Side, readonly FrameRule[]>> = {
     rule('gone', [0, 0]),
     rule('connected', [0, 0]),
     rule('closed', [4, 4]),
-    rule('accepted', [20, 20]),
+    rule('accepted', [24, 24]),
     rule('query', [1, maxDatagramBytes]),
     rule('fatal', [0, 256], { ofRun: false }),
   ],

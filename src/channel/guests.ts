@@ -1,7 +1,7 @@
 /** What programs inside want of the world, as the warden took it in: connections, and questions of DNS. */
 import type { GuestConnection } from '../contract/egress.js'
 import { SandboxError } from '../contract/errors.js'
-import { encodeFrame, type Frame, guestWindowBytes, maxDatagramBytes, maxListenedPorts } from './frames.js'
+import { encodeFrame, type Frame, maxDatagramBytes, maxListenedPorts } from './frames.js'
 import type { Link } from './link.js'
 import { type Accepted, parseAccepted } from './messages.js'
 import { PortConnection } from './port-connection.js'
@@ -86,7 +86,7 @@ class AcceptedConnection extends PortConnection implements GuestConnection {
   readonly port: number
 
   constructor({ id, accepted, link }: AcceptedOptions) {
-    super({ id, port: accepted.port, link, window: guestWindowBytes, isOpen: true })
+    super({ id, port: accepted.port, link, window: accepted.window, isOpen: true })
     this.door = accepted.door
     this.address = accepted.address
     this.port = accepted.port

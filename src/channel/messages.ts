@@ -1,7 +1,7 @@
 /** What the warden's control frames say, checked field by field. */
 import type { GuestConnection } from '../contract/egress.js'
 import { SandboxError } from '../contract/errors.js'
-import { protocolVersion, readU32, windowBytes } from './frames.js'
+import { guestWindows, protocolVersion, readU32, windowBytes } from './frames.js'
 
 export interface WardenExit {
   /** `lost`: the run's keeper was killed, so nobody saw how the program ended. */
@@ -74,7 +74,9 @@ export function parseClosed(payload: Uint8Array, port: number): SandboxError | u
   return errno === 0 ? undefined : new SandboxError('conflict', `the connection to port ${port} in the cell broke off (errno ${errno})`)
 }
 
-export type Accepted = Pick<GuestConnection, 'door' | 'address' | 'port'>
+export interface Accepted extends Pick<GuestConnection, 'door' | 'address' | 'port'> {
+  readonly window: number
+}
 
 const doors = [undefined, 'proxy', 'direct'] as const
 
@@ -85,8 +87,10 @@ export function parseAccepted(payload: Uint8Array): Accepted {
   if (!door) throw broken(`ACCEPTED at unknown door ${number}`)
   const port = (payload[2] as number) | ((payload[3] as number) << 8)
   if (port === 0) throw broken('ACCEPTED at port 0')
-  if (family === 4) return { door, port, address: payload.subarray(4, 8).join('.') }
-  if (family === 6) return { door, port, address: groupsOf(payload.subarray(4)).join(':') }
+  const window = guestWindows.find((bytes) => bytes === readU32(payload, 20))
+  if (window === undefined) throw broken(`ACCEPTED with a window of ${readU32(payload, 20)} bytes`)
+  if (family === 4) return { door, port, window, address: payload.subarray(4, 8).join('.') }
+  if (family === 6) return { door, port, window, address: groupsOf(payload.subarray(4, 20)).join(':') }
   throw broken(`ACCEPTED of unknown family ${family}`)
 }
 

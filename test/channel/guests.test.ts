@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { GuestConnection } from '../../src/contract/egress.js'
-import { encodeNumberFrame, guestWindowBytes } from '../../src/channel/frames.js'
+import { encodeNumberFrame, guestWindows } from '../../src/channel/frames.js'
 import { connected, type ScriptedWarden, settle } from './scripted-warden.js'
 
 const first = 2 ** 31
+const [guestWindowBytes, narrow] = guestWindows
 const broken: unknown = expect.objectContaining({ name: 'SandboxError', code: 'broken' })
 
 interface Place {
@@ -11,11 +12,13 @@ interface Place {
   readonly family?: number
   readonly port?: number
   readonly address?: readonly number[]
+  readonly window?: number
 }
 
-function placed({ door = 2, family = 4, port = 443, address = [203, 0, 113, 9] }: Place = {}): Buffer {
-  const payload = Buffer.alloc(20)
+function placed({ door = 2, family = 4, port = 443, address = [203, 0, 113, 9], window = guestWindowBytes }: Place = {}): Buffer {
+  const payload = Buffer.alloc(24)
   payload.set([door, family, port & 255, port >> 8, ...address])
+  payload.writeUInt32LE(window, 20)
   return payload
 }
 
@@ -57,20 +60,20 @@ describe("a guest's connection", () => {
   })
 
   it('is written to within its own window, and given back in halves of it', async () => {
-    const { peer, connection } = await taken()
-    const writing = connection.write(Buffer.alloc(guestWindowBytes * 3))
+    const { peer, connection } = await taken({ window: narrow })
+    const writing = connection.write(Buffer.alloc(narrow * 3))
     await settle()
     const sent = (): number => peer.heard('stdin').reduce((sum, { payload }) => sum + payload.length, 0)
-    expect(sent()).toBe(guestWindowBytes)
-    peer.sendRaw(encodeNumberFrame('credit', { run: first }, guestWindowBytes))
+    expect(sent()).toBe(narrow)
+    peer.sendRaw(encodeNumberFrame('credit', { run: first }, narrow))
     await settle()
-    expect(sent()).toBe(guestWindowBytes * 2)
-    peer.sendRaw(encodeNumberFrame('credit', { run: first }, guestWindowBytes))
+    expect(sent()).toBe(narrow * 2)
+    peer.sendRaw(encodeNumberFrame('credit', { run: first }, narrow))
     await writing
     const reading = connection.output[Symbol.asyncIterator]()
-    peer.output(first, Buffer.alloc(guestWindowBytes / 2))
+    peer.output(first, Buffer.alloc(narrow / 2))
     await reading.next()
-    expect((await peer.hear('credit')).payload.readUInt32LE()).toBe(guestWindowBytes / 2)
+    expect((await peer.hear('credit')).payload.readUInt32LE()).toBe(narrow / 2)
   })
 
   it('is ended at once when nobody takes it', async () => {
@@ -145,6 +148,7 @@ const breaches: Record<string, (peer: ScriptedWarden) => void> = {
   'an unknown door': (peer) => accept(peer, first + 1, { door: 3 }),
   'an unknown family': (peer) => accept(peer, first + 1, { family: 5 }),
   'port 0': (peer) => accept(peer, first + 1, { port: 0 }),
+  'a window that is none': (peer) => accept(peer, first + 1, { window: 65_536 }),
   'CONNECTED for it': (peer) => peer.send('connected', { run: first }),
   'STARTED for it': (peer) => peer.started(first),
   // The first of it is read, and so given back.

@@ -3,7 +3,7 @@ import { testUnless } from '../unless.js'
 import { hasBwrap, isRoot, ManyIdCell, manyIdCapabilities, singleIdCell } from './cells.js'
 import { filterOf, type Frame, type Peer, type Start, TYPE, u32 } from './frames.js'
 
-const guestWindow = 65_536
+const [wide, narrow] = [262_144, 32_768]
 const linerId = 65_531
 const lacking = hasBwrap ? false : 'no bwrap here'
 const arguments_ = ['--egress', '3128', '--direct']
@@ -113,12 +113,18 @@ describe.for(kinds)('in %s', ([, open, why]) => {
   testUnless(why)('what guests open never keeps a run from starting, and whoever waits comes in when another is gone', async () => {
     await using cell = await open()
     cell.peer.start(1, python("all = [socket.create_connection(('127.0.0.1', 3128), 60) for _ in range(300)]\nprint('all', flush=True); time.sleep(60)"))
-    const taken: number[] = []
-    while (taken.length < 256) taken.push((await accepted(cell.peer)).run)
+    const frames: Frame[] = []
+    while (frames.length < 256) frames.push(await accepted(cell.peer))
+    expect(frames.map(({ payload }) => payload.readUInt32LE(20))).toEqual(frames.map((_, index) => (index < 32 ? wide : narrow)))
+    const taken = frames.map(({ run }) => run)
     expect((await cell.peer.run(2, python("print('runs')"))).stdout.toString()).toBe('runs\n')
     expect(cell.peer.frames.filter(({ type }) => type === TYPE.ACCEPTED)).toEqual([])
     for (const run of taken.slice(0, 44)) cell.peer.send({ type: TYPE.KILL, run })
-    for (let more = 0; more < 44; more += 1) taken.push((await accepted(cell.peer)).run)
+    for (let more = 0; more < 44; more += 1) {
+      const { run, payload } = await accepted(cell.peer)
+      taken.push(run)
+      expect(payload.readUInt32LE(20)).toBe(more < 32 ? wide : narrow)
+    }
     expect(taken).toEqual(taken.map((_, index) => 0x80000000 + index))
     cell.peer.send({ type: TYPE.KILL, run: 1 })
     await cell.peer.takeType(TYPE.GONE, 1)
@@ -126,17 +132,14 @@ describe.for(kinds)('in %s', ([, open, why]) => {
 
   testUnless(why)('neither side holds more of a connection than its window', async () => {
     await using cell = await open()
-    cell.peer.start(
-      1,
-      python(
-        "s = socket.create_connection(('127.0.0.1', 3128), 5); s.setblocking(False)\ntry:\n  while True: s.send(b'x' * 65536)\nexcept BlockingIOError: time.sleep(1)\nprint('held')",
-      ),
-    )
+    const stuff =
+      "s = socket.create_connection(('127.0.0.1', 3128), 5); s.setblocking(False)\ntry:\n  while True: s.send(b'x' * 65536)\nexcept BlockingIOError: time.sleep(1)"
+    cell.peer.start(1, python(`${stuff}\nprint('held', flush=True); time.sleep(60)`))
     const { run } = await accepted(cell.peer)
-    expect((await cell.peer.collect(1)).stdout.toString()).toBe('held\n')
+    expect((await cell.peer.take((frame) => frame.type === TYPE.OUTPUT && frame.run === 1)).payload.toString()).toBe('held\n')
     const said = cell.peer.frames.filter((frame) => frame.run === run && frame.type === TYPE.OUTPUT).reduce((sum, { payload }) => sum + payload.length, 0)
-    expect(said).toBe(guestWindow)
-    cell.peer.send({ type: TYPE.STDIN, run, payload: Buffer.alloc(guestWindow + 1) })
+    expect(said).toBe(wide)
+    for (let more = 0; more < 256; more += 1) cell.peer.send({ type: TYPE.STDIN, run, payload: Buffer.alloc(wide) })
     expect((await cell.peer.takeType(TYPE.FATAL)).payload.toString()).toBe('input beyond its credit')
   })
 
