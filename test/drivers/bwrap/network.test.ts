@@ -98,6 +98,14 @@ describe('a cell with a way out', () => {
     )
   })
 
+  testUnless(indirect)('lets nobody outside pass for a program: its doors are no ports of the cell', async () => {
+    await using guest = await openWith(true)
+    const taken = echo(guest)
+    guest.warden.listen([8080])
+    for (const port of [3128, 8080, 53]) await expect(guest.warden.connect(port)).rejects.toMatchObject({ code: 'not-found' })
+    expect(taken).toEqual([])
+  })
+
   testUnless(indirect)('answers DNS from wherever it was asked', async () => {
     await using guest = await openWith(true)
     guest.warden.onQuery((query) => Promise.resolve(Buffer.concat([query, Buffer.from('!')])))
