@@ -34,6 +34,8 @@ export interface Answer {
   readonly body: Readable
   /** Once the body is over. */
   readonly trailers: () => readonly Header[]
+  /** What was carried for it alone, where a connection is shared. */
+  readonly counted?: () => { readonly bytesUp: number; readonly bytesDown: number }
   /** Of 101: what goes on both ways. */
   readonly upgraded?: Duplex
 }
@@ -186,6 +188,7 @@ export class Http2Carrier implements Carrier {
       this.#underWay -= 1
     })
     let trailers: readonly Header[] = []
+    let [bytesUp, bytesDown] = [0, 0]
     stream.on('trailers', (_headers: IncomingHttpHeaders, _flags: number, raw?: string[]) => {
       trailers = pairsOf(raw ?? [])
     })
@@ -195,13 +198,23 @@ export class Http2Carrier implements Carrier {
         const said = pairs.filter(([name]) => name === 'content-length')
         // A stream that is readable alone: what is piped onwards must not end the other direction.
         const content = new PassThrough()
+        content.on('data', (chunk: Buffer) => {
+          bytesDown += chunk.length
+        })
+        content.pause()
         pipeline(stream, content).catch((error: unknown) => content.destroy(error as Error))
-        resolve({ status: Number(given[':status']), statusText: '', headers: [...endToEnd(pairs), ...said], body: content, trailers: () => trailers })
+        const counted = () => ({ bytesUp, bytesDown })
+        resolve({ status: Number(given[':status']), statusText: '', headers: [...endToEnd(pairs), ...said], body: content, trailers: () => trailers, counted })
       })
       stream.on('error', (error: Error) => reject(reasonOf(error, signal)))
       stream.once('close', () => reject(new EgressError('broken', 'the other side ended the request without an answer')))
     })
-    if (framing !== 'none') upload(body, stream)
+    if (framing !== 'none') {
+      body.on('data', (chunk: Buffer) => {
+        bytesUp += chunk.length
+      })
+      upload(body, stream)
+    }
     return await answer
   }
 

@@ -53,30 +53,42 @@ const mostSpares = 4
 /** What may be sent twice without anybody noticing. */
 const repeatable = ['GET', 'HEAD', 'OPTIONS']
 
+/** What a request goes over, if there is something already; others wait until it lets them pass. */
+interface Turn {
+  readonly carrier: Carrier | undefined
+  pass(): void
+}
+
 /** The connections to other sides that one connection of a guest has. */
 export class Carriers {
   readonly #parts: FrontParts
   readonly #protocols: readonly string[]
   readonly #all = new Set<Carrier>()
   readonly #spares = new Map<Carrier, NodeJS.Timeout | undefined>()
-  /** The first of several requests at once may find out that all can share one. */
-  #opening: Promise<unknown> | undefined
+  /** Whether all may turn out to share one connection, and whether one of them is just finding out. */
+  #mayShare: boolean
+  #opening: Promise<void> | undefined
 
   constructor(parts: FrontParts, { protocols }: { readonly protocols: readonly string[] }) {
     this.#parts = parts
     this.#protocols = protocols
+    this.#mayShare = protocols.includes('h2')
   }
 
   async forward(request: GuestRequest, reply: Reply): Promise<void> {
-    const carrier = await this.#take(request)
-    const isAgain = carrier !== undefined
-    const ending = await this.#attempt(request, { reply, carrier })
-    // The other side may end a connection at the very moment when it is used again, which is nobody's fault.
-    if (ending === 'stale' && isAgain) await this.#attempt(request, { reply, carrier: undefined })
+    const turn = await this.#take(request)
+    try {
+      const ending = await this.#attempt(request, { reply, turn })
+      // The other side may end a connection at the very moment when it is used again, which is nobody's fault.
+      if (ending === 'stale') await this.#attempt(request, { reply, turn: { ...turn, carrier: undefined } })
+    } finally {
+      turn.pass()
+    }
   }
 
-  async #attempt(request: GuestRequest, { reply, carrier }: { reply: Reply; carrier: Carrier | undefined }): Promise<'over' | 'stale'> {
+  async #attempt(request: GuestRequest, { reply, turn }: { reply: Reply; turn: Turn }): Promise<'over' | 'stale'> {
     const { target, scheme, method, path, gone } = request
+    const { carrier } = turn
     const permit = await this.#parts.gate.ask({ ...target, scheme, method, path, ...(carrier && { over: carrier.upstream }) }, gone)
     if (!permit.allowed) {
       if (carrier) this.#keep(carrier)
@@ -86,11 +98,12 @@ export class Carriers {
     const signal = AbortSignal.any([permit.signal, gone])
     let used = carrier
     try {
-      used ??= await this.#open(permit, { scheme, signal })
+      used ??= await this.#dial(permit, { scheme, signal })
+      turn.pass()
       reply.begin()
       const answer = await used.send(this.#outgoing(request, { permit, signal }))
       await reply.pass(answer)
-      permit.finish({ status: answer.status })
+      permit.finish({ status: answer.status, ...answer.counted?.() })
       this.#keep(used)
       return 'over'
     } catch (error) {
@@ -113,17 +126,6 @@ export class Carriers {
     return { method, path, scheme, authority, headers, framing, body, signal, ...(upgrade && { upgrade }) }
   }
 
-  async #open(permit: Permit, { scheme, signal }: { scheme: GuestRequest['scheme']; signal: AbortSignal }): Promise<Carrier> {
-    const opening = this.#dial(permit, { scheme, signal })
-    const settled = opening.catch(() => undefined)
-    this.#opening = settled
-    try {
-      return await opening
-    } finally {
-      if (this.#opening === settled) this.#opening = undefined
-    }
-  }
-
   async #dial(permit: Permit, { scheme, signal }: { scheme: GuestRequest['scheme']; signal: AbortSignal }): Promise<Carrier> {
     const upstream = await permit.dial()
     upstream.stream.on('error', () => undefined)
@@ -134,20 +136,34 @@ export class Carriers {
     this.#all.add(carrier)
     upstream.stream.once('close', () => this.#forget(carrier))
     if (carrier.isShared) this.#keep(carrier)
+    else this.#mayShare = false
     return carrier
   }
 
+  /** Where all may share one connection, the others wait until the first has it. */
+  async #take(request: GuestRequest): Promise<Turn> {
+    while (this.#mayShare && this.#opening) await this.#opening
+    const carrier = request.upgrade ? undefined : this.#spareFor(request)
+    if (!this.#mayShare || carrier) return { carrier, pass: () => undefined }
+    let pass = (): void => undefined
+    const opening = new Promise<void>((resolve) => {
+      pass = resolve
+    })
+    this.#opening = opening
+    const end = (): void => {
+      if (this.#opening === opening) this.#opening = undefined
+      pass()
+    }
+    return { carrier: undefined, pass: end }
+  }
+
   /** One that waits, or that is shared, and leads to the same host and port. */
-  async #take({ target, host, scheme }: GuestRequest): Promise<Carrier | undefined> {
-    if (this.#protocols.includes('h2')) await this.#opening
-    if (scheme === 'ws' || scheme === 'wss') return undefined
-    if (host === undefined) return undefined
+  #spareFor({ target, host }: GuestRequest): Carrier | undefined {
     for (const [carrier, timer] of this.#spares) {
-      const { upstream } = carrier
-      if (upstream.port !== target.port || !isSameHost(upstream.host, host)) continue
-      if (!carrier.isUsable) continue
+      const { upstream, isUsable, isShared } = carrier
+      if (!isUsable || host === undefined || upstream.port !== target.port || !isSameHost(upstream.host, host)) continue
       clearTimeout(timer)
-      if (carrier.isShared) this.#spares.set(carrier, undefined)
+      if (isShared) this.#spares.set(carrier, undefined)
       else this.#spares.delete(carrier)
       return carrier
     }

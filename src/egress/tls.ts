@@ -26,8 +26,13 @@ export const deniedAlert = Buffer.of(0x15, 3, 3, 0, 2, 2, 49)
 export function secureGuest(stream: Duplex, { authority, host }: { authority: Authority; host: Host }): Promise<TLSSocket | undefined> {
   const secureContext = authority.contextFor(plainText(host))
   const socket = new TLSSocket(stream, { isServer: true, secureContext, ALPNProtocols: ['h2', 'http/1.1'], requestCert: false, rejectUnauthorized: false })
+  socket.setMaxListeners(50)
   return new Promise((resolve) => {
-    socket.once('secure', () => resolve(socket))
+    socket.once('secure', () => {
+      // Node's servers say so themselves; HTTP/2 waits for it.
+      Object.assign(socket, { secureConnecting: false })
+      resolve(socket)
+    })
     socket.on('error', () => {
       stream.destroy()
       resolve(undefined)

@@ -6,6 +6,7 @@ import { createServer as createHttps } from 'node:https'
 import type { AddressInfo, Server } from 'node:net'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
+import type { Duplex } from 'node:stream'
 import { join } from 'node:path'
 import { generateKeyPairSync } from 'node:crypto'
 import { makeCertificate } from '../../src/egress/authority-der.js'
@@ -24,7 +25,7 @@ export interface OtherSide extends AsyncDisposable {
   readonly connections: () => number
 }
 
-async function listening(server: Server, seen: Seen[], { port = 0, address = '127.0.0.1' }: Place = {}): Promise<OtherSide> {
+async function listening(server: Server, seen: Seen[], { port = 0, address = '127.0.0.1', onUpgrade }: Place = {}): Promise<OtherSide> {
   let connections = 0
   const open = new Set<{ destroy(): unknown }>()
   server.on('connection', (socket) => {
@@ -33,6 +34,7 @@ async function listening(server: Server, seen: Seen[], { port = 0, address = '12
     socket.on('close', () => open.delete(socket))
     socket.on('error', () => undefined)
   })
+  if (onUpgrade) server.on('upgrade', onUpgrade)
   server.listen(port, address, 4096)
   await once(server, 'listening')
   return {
@@ -50,6 +52,7 @@ async function listening(server: Server, seen: Seen[], { port = 0, address = '12
 interface Place {
   readonly port?: number
   readonly address?: string
+  readonly onUpgrade?: (request: IncomingMessage, stream: Duplex) => void
 }
 
 /** Writes down, and says what it has seen. */
