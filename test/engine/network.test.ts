@@ -116,7 +116,7 @@ test('whoever created it approves once, for the sandbox, or not at all', async (
   expect(asked).toEqual(['once', 'once', 'always', 'never', 'odd', 'thrown'].map((host) => `${host}.example.com`))
 })
 
-test.each([{ memory: true }, { memory: false }])('goes on after a pause with %o, and in a fork', async ({ memory }, { skip }) => {
+test.for([{ memory: true }, { memory: false }])('goes on after a pause with %o, and in a fork', async ({ memory }, { skip }) => {
   const pause = (await ground.platform.probe())[0]?.features.pause
   if (memory && pause?.available === false) skip(pause.why)
   await using sandbox = await Sandbox.create({ platform: ground.platform, network: { allow: [`shop.example.com:${http.port}`] } })
