@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Address, Host, NetworkLimits } from '../contract/network.js'
-import { bytesInUnits } from '../contract/quantities.js'
+import { exactly } from '../contract/quantities.js'
 import { Bucket, Budget, type Meter } from './buckets.js'
 import type { Clock } from './clock.js'
 import { EgressError } from './egress-error.js'
@@ -41,7 +41,7 @@ export class SharedLimits {
   }
 
   #words(bytes: number): string {
-    return `the ${bytesInUnits(bytes, Math.floor)} that this sandbox may send and receive are spent`
+    return `the ${exactly('bytes', bytes)} that this sandbox may send and receive are spent`
   }
 
   /** For one connection. Limits that change later hold for it too. */
@@ -49,7 +49,7 @@ export class SharedLimits {
     const { connectionBytesPerSecond: rate, connectionBytes: bytes } = this.#limits
     const own = (): readonly Bucket[] => (rate === undefined ? [] : [new Bucket(rate, this.#clock)])
     const [up, down] = [own(), own()]
-    const words = `the ${bytesInUnits(bytes ?? 0, Math.floor)} that one connection may carry are spent`
+    const words = `the ${exactly('bytes', bytes ?? 0)} that one connection may carry are spent`
     const ownBudget = bytes === undefined ? [] : [{ budget: new Budget(bytes), words }]
     return {
       up: () => [...up, ...this.#up],

@@ -3,6 +3,7 @@
  * connections, the resolver, and the check of every address that it gave; the first that stands all of it is pinned, and nothing else is ever dialled.
  * What was decided before a wait is decided again after it. Each attempt is written down once, however it ends.
  */
+import { setMaxListeners } from 'node:events'
 import type { EgressOrder } from '../contract/egress.js'
 import type { Address, Host, NetworkRecord, NetworkRules, NetworkSummary } from '../contract/network.js'
 import { mustTerminate, type Question } from '../policy/network-decide.js'
@@ -21,6 +22,7 @@ import { answerQuery } from './names.js'
 import { type Place, Places } from './places.js'
 import { type Draft, Records } from './records.js'
 import type { Resolver } from './resolver.js'
+import { linkSignals } from './signals.js'
 
 export interface GateOrder extends EgressOrder {
   readonly resolver: Resolver
@@ -56,6 +58,8 @@ class LiveGate implements Gate {
     this.#order = order
     this.#clock = order.clock ?? realClock
     this.#timings = { ...usualTimings, ...order.timings }
+    // All that is under way listens to it.
+    setMaxListeners(0, this.#closing.signal)
     this.#records = new Records(order.sandbox, this.#clock)
     const { approvalMs, placeMs, entranceMs } = this.#timings
     this.#judge = new Judge({
@@ -97,11 +101,13 @@ class LiveGate implements Gate {
     const host = this.#judge.hostOf(attempt)
     if ('code' in host) return this.#deny(draft, host)
     const known = { ...draft, host: hostText(host) }
-    const over = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal])
+    const over = linkSignals(this.#closing.signal, signal)
     try {
-      return await this.#pass({ attempt, draft: known, question: questionOf(attempt, host) }, over)
+      return await this.#pass({ attempt, draft: known, question: questionOf(attempt, host) }, over.signal)
     } catch (error) {
       return this.#deny(known, refusalOf(error))
+    } finally {
+      over.release()
     }
   }
 
@@ -150,8 +156,7 @@ class LiveGate implements Gate {
   async #connect(permit: LivePermit, place: Place): Promise<LiveUpstream> {
     const { question, pinned, rules } = permit.order
     const { connectMs } = this.#timings
-    const signal = AbortSignal.any([permit.signal, this.#closing.signal])
-    const socket = await dial({ address: pinned, port: question.port, timeoutMs: connectMs, signal })
+    const socket = await dial({ address: pinned, port: question.port, timeoutMs: connectMs, signal: permit.signal })
     const upstream = new LiveUpstream(socket, {
       host: question.host,
       port: question.port,

@@ -30,7 +30,7 @@ export function intersectNetworks(a: NetworkCeiling | undefined, b: NetworkCeili
     bandwidth: least(one.bandwidth, other.bandwidth),
   }
   const known = Object.entries(both).filter(([, value]) => value !== undefined)
-  return known.length === 0 ? (a ?? b) : (Object.fromEntries(known))
+  return known.length === 0 ? (a ?? b) : Object.fromEntries(known)
 }
 
 function hostsInBoth(a: readonly NetworkEntry[] | undefined, b: readonly NetworkEntry[] | undefined): NetworkEntry[] | undefined {

@@ -13,6 +13,8 @@ function rulesFor(input: Exclude<NetworkInput, false>, named: readonly string[] 
   return networkRules(network, named)
 }
 
+type Entry = NonNullable<Exclude<NetworkInput, false>['allow']>[number]
+
 interface Asked {
   readonly host: string
   readonly port?: number
@@ -33,8 +35,8 @@ type Row = readonly [host: string, port: number, verdict: string, request?: Ques
 
 function table(name: string, network: Exclude<NetworkInput, false>, rows: readonly Row[]): void {
   describe(name, () => {
-    test.each(rows)('%s port %i: %s', (host, port, verdict, request = 'unknown') => {
-      expect(verdictOf(rulesFor(network), { host, port, request })).toBe(verdict)
+    test.each(rows.map(([host, port, verdict, request = 'unknown']) => ({ host, port, verdict, request })))('$host port $port: $verdict', (row) => {
+      expect(verdictOf(rulesFor(network), row)).toBe(row.verdict)
     })
   })
 }
@@ -298,9 +300,14 @@ describe('whatever is asked', () => {
   })
 
   const hosts = fc.constantFrom('a.example', 'b.a.example', 'c.b.a.example', 'other.test', '8.8.8.8', '::ffff:8.8.4.4', '2606:4700::1', '10.0.0.1')
-  const entries = fc.oneof(
+  const entries: fc.Arbitrary<Entry> = fc.oneof(
     fc.constantFrom('*', '*:8080', 'a.example', '*.a.example', '*.b.a.example:8080', '8.8.8.8'),
-    fc.constantFrom({ cidr: '8.8.0.0/16' }, { cidr: '::/0', ports: [443] }, { host: 'a.example', methods: ['GET'] }, { host: '*.a.example', paths: ['/x*'] }),
+    fc.constantFrom<Entry[]>(
+      { cidr: '8.8.0.0/16' },
+      { cidr: '::/0', ports: [443] },
+      { host: 'a.example', methods: ['GET'] },
+      { host: '*.a.example', paths: ['/x*'] },
+    ),
   )
   const lists = fc.array(entries, { maxLength: 4 })
   const asked = fc.record({
