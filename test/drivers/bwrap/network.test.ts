@@ -1,9 +1,12 @@
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import type { GuestConnection } from '../../../src/contract/egress.js'
 import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
+import { descendantsOf } from '../../../src/sys/posture/process-tree.js'
 import { testUnless } from '../../unless.js'
 import { type Guest, openGuest } from './open-guest.js'
 
@@ -121,6 +124,21 @@ for family, address in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET, '9.9.9.9
     expect(await guest.sh(python(script))).toBe('who! True\nagain!\n'.repeat(3))
   })
 
+  testUnless(indirect)('is where programs ask for names, without being told', async () => {
+    await using guest = await openWith(true)
+    const asked = new Set<string>()
+    guest.warden.onQuery((query) => {
+      asked.add(Buffer.from(query.subarray(12, -4)).toString('latin1'))
+      // NXDOMAIN, as a recursive server says it.
+      const answer = Buffer.from(query)
+      answer.writeUInt16BE(0x8183, 2)
+      return Promise.resolve(answer)
+    })
+    const script = "try: socket.getaddrinfo('example.org', 443)\nexcept socket.gaierror as error: print(error.errno == socket.EAI_NONAME)"
+    expect(await guest.sh(python(script))).toBe('True\n')
+    expect([...asked]).toContain('\u0007example\u0003org\0')
+  })
+
   testUnless(indirect)('is found to be as it was asked for: all ways lead to itself, and its warden makes no more', async () => {
     await using guest = await openWith(true)
     const [posture] = await guest.cell.posture({ kind: 'cell' })
@@ -159,4 +177,44 @@ for family, address in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET, '9.9.9.9
     const opening = openGuest({ spec: { network: { direct: false, certificates: '/nowhere.pem' } } })
     await expect(opening).rejects.toMatchObject({ code: 'unavailable', hint: 'ls -l /nowhere.pem' })
   })
+
+  testUnless(indirect)('holds of 256 connections that nobody reads no more than the room that its warden has', async () => {
+    await using guest = await openWith(true)
+    let [connections, taken] = [0, 0]
+    guest.warden.onConnection((connection) => {
+      connections += 1
+      void (async () => {
+        for (;;) {
+          await connection.write(Buffer.alloc(65_536, 7))
+          taken += 1
+        }
+      })().catch(() => undefined)
+    })
+    const run = guest.sh(python("all = [socket.create_connection(('127.0.0.1', 3128)) for _ in range(256)]\nimport time\ntime.sleep(4)"))
+    const seen: number[] = []
+    for (let before = -1; connections < 256 || before < taken; await pause(300)) {
+      before = taken
+      seen.push(...wardensBelow(process.pid))
+    }
+    await run
+    expect(Math.max(...seen)).toBeGreaterThan(4096)
+    expect(Math.max(...seen)).toBeLessThan(16_384)
+  })
 })
+
+/** What each holds in memory, in KiB. */
+function wardensBelow(pid: number): number[] {
+  return descendantsOf(pid).flatMap((each) => {
+    const status = statusOf(each)
+    return /^Name:\s*warden$/m.test(status) ? [Number(/^VmRSS:\s*(\d+)/m.exec(status)?.[1])] : []
+  })
+}
+
+/** Empty when it is gone. */
+function statusOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/status`, 'utf8')
+  } catch {
+    return ''
+  }
+}
