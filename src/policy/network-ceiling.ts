@@ -83,7 +83,7 @@ function isPatternIn({ pattern: inner }: NetworkRule, { pattern: outer }: Networ
 }
 
 /** Addresses that both name. Who names none leaves it to the other; that only an operator may name any is held by whoever puts policies together. */
-export function rangesInBoth(a: readonly string[] | undefined, b: readonly string[] | undefined): string[] | undefined {
+function rangesInBoth(a: readonly string[] | undefined, b: readonly string[] | undefined): string[] | undefined {
   const parse = (texts: readonly string[]) => texts.map((text, index) => parseRangeField(text, `ceiling.network.private[${index}]`))
   const only = a ?? b
   if (only === undefined) return undefined

@@ -97,7 +97,7 @@ function commandsFinding({ commands }: Spec, facts: ReceiptFacts): Finding {
 /** Without a way out there is nothing but loopback to be found; with one, each connection is decided on the host, which no kernel can be asked about. */
 function networkFinding(network: Network, facts: ReceiptFacts): Finding {
   const interfaces = observationOf(facts.cell, 'interfaces')
-  if (network !== false) return unobserved(networkInJson(network), facts, 'the gate on the host decides about each connection')
+  if (network !== false) return unobserved(networkInJson(network), facts, 'egress on the host decides about each connection')
   return interfaces ? by(interfaces, false) : unobserved(false, facts)
 }
 

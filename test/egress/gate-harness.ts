@@ -11,7 +11,7 @@ import { createResolver, type Resolver } from '../../src/egress/resolver.js'
 import { parseAddress } from '../../src/policy/network-address.js'
 import { networkRules } from '../../src/policy/network-rules.js'
 
-export const loopback = ['127.0.0.0/8', '::1/128']
+const loopback = ['127.0.0.0/8', '::1/128']
 
 export function rulesOf(input: Exclude<NetworkInput, false>, named: readonly string[] = loopback): NetworkRules {
   const network = networkSchema.parse(input)
