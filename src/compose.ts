@@ -57,6 +57,7 @@ export function engineOptions(settings: PlatformSettings): EngineOptions {
     machine: thisMachine,
     listen: listenOnLoopback,
     runtimes: runtimeFiles,
+    egress: egressSource(cacheDir),
     onIdleExit: whenNothingIsLeftToDo,
     snapshots: snapshotDir === undefined ? createSnapshotStore() : createSnapshotStore(() => snapshotDir),
     ...(operator && { policy: operator }),
@@ -122,6 +123,18 @@ function filterSource(cacheDir: string | undefined): EngineOptions['filter'] {
   return async (profile, guest) => {
     compiler ??= createSeccompCompiler({ cacheDir: cacheDir ?? cachePlace() })
     return profile === undefined ? compiler.compileDefault(guest) : compiler.compile(await readSeccompSource(profile), guest)
+  }
+}
+
+/** Most platforms have no sandbox with a network: what serves one is loaded when the first is created. */
+function egressSource(cacheDir: string | undefined): NonNullable<EngineOptions['egress']> {
+  let loaded: Promise<NonNullable<EngineOptions['egress']>> | undefined
+  const load = (): NonNullable<typeof loaded> =>
+    (loaded ??= import('./egress/source.js').then(({ createEgressSource }) => createEgressSource({ folder: () => cacheDir ?? cachePlace() })))
+  return {
+    open: async (order) => (await load()).open(order),
+    certificates: async () => (await load()).certificates(),
+    close: async () => (await loaded)?.close(),
   }
 }
 

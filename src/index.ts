@@ -48,6 +48,15 @@ export type {
 } from './contract/files.js'
 export type { ExpiryAct, PauseOptions, PlatformLife, SandboxEvent } from './contract/lifetimes.js'
 export type { LimitName, Limits, LimitsInput } from './contract/limits.js'
+export type {
+  NetworkApproval,
+  NetworkFacts,
+  NetworkInput,
+  NetworkRecord,
+  NetworkSummary,
+  NetworkVerdict,
+} from './contract/network.js'
+export type { CreationOptions, PlatformNetwork, RequestJudge } from './contract/platform-network.js'
 export type { PlatformSettings } from './contract/platform-settings.js'
 export type { Platform, PlatformProcess, SandboxFilter, SandboxInfo, SandboxUsage } from './contract/platform.js'
 export type { Claim, Fresh, OneShot, OneShotCall, OneShotPlace, PlatformPools, PoolInfo, PoolInput, PoolStatus } from './contract/pools.js'
@@ -98,6 +107,7 @@ export type {
   FileContent,
   FileWatch,
   SandboxFiles,
+  SandboxNetwork,
   Transferred,
   TransferProgress,
   UploadOptions,

@@ -110,10 +110,20 @@ static void add_cradle(struct arguments *arguments, struct reader *reader)
   arguments->cradle_gid = (gid_t)number(reader, 10);
 }
 
+static void add_egress(struct arguments *arguments, struct reader *reader)
+{
+  unsigned long port = number(reader, 10);
+  if (!port || port > UINT16_MAX) refuse(reader->option);
+  arguments->doors.proxy = (uint16_t)port;
+}
+
 static void refuse_contradictions(const struct arguments *arguments)
 {
   if (arguments->overlay_count && !arguments->disk_bytes && !arguments->layers) refuse("--overlay without --disk");
   if (!arguments->disk_bytes != !arguments->writable_count) refuse(arguments->disk_bytes ? "--disk without --writable" : "--writable without --disk");
+  if (arguments->doors.direct && !arguments->doors.proxy) refuse("--direct without --egress");
+  /* The routes would be the host's own. */
+  if (arguments->doors.direct && arguments->subreaper) refuse("--direct with --subreaper");
   /* What is placed in the cell's folders would be a part of every liner, and a liner's own folders may execute. */
   bool unlined = arguments->subreaper || arguments->noexec || arguments->place_count || !arguments->disk_bytes || !arguments->pts;
   if (arguments->cradle && unlined) refuse("--cradle where no liner can be");
@@ -140,6 +150,8 @@ void arguments_parse(struct arguments *arguments, char **argv)
     else if (!strcmp(option, "--join")) add_join(arguments, &reader);
     else if (!strcmp(option, "--join-below")) add_join_below(arguments, &reader);
     else if (!strcmp(option, "--subreaper")) arguments->subreaper = true;
+    else if (!strcmp(option, "--egress")) add_egress(arguments, &reader);
+    else if (!strcmp(option, "--direct")) arguments->doors.direct = true;
     else if (!strcmp(option, "--cradle")) add_cradle(arguments, &reader);
     else refuse(option);
   }

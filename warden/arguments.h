@@ -63,6 +63,7 @@ struct arguments {
   struct join_argument joins[WARDEN_JOINS_MOST];
   size_t join_count;
   bool subreaper;
+  struct doors_plan doors; /* without ports: those come later */
   bool cradle; /* with these ids */
   uid_t cradle_uid;
   gid_t cradle_gid;

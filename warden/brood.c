@@ -85,7 +85,7 @@ static void plan_from(const struct brood *brood, struct plan *plan, struct start
   const struct brood_message *message = &brood->message;
   const uint8_t *payload = payload_of(message);
   if (!payload || start_parse(payload, message->order.length, start)) _exit(1);
-  *plan = (struct plan){ .warden = &brood->warden, .start = start, .streams = { -1, -1, -1, -1 }, .link = message->fds[0], .liner = true };
+  *plan = (struct plan){ .warden = &brood->warden, .start = start, .streams = { -1, -1, -1, -1 }, .link = message->fds[0], .doors = &message->order.doors, .liner = true };
   size_t next = message->order.spilled ? 2 : 1;
   for (int stream = 0; stream < 3; stream++)
     if (message->order.streams >> stream & 1) plan->streams[stream] = message->fds[next++];

@@ -34,6 +34,7 @@ struct brood_order {
   uint32_t streams;
   uint32_t spilled;
   uint32_t length;
+  struct doors_plan doors; /* of the liner */
 };
 
 enum { BROOD_MESSAGE_MOST = sizeof(struct brood_setup) + FRAME_FILTER_MOST + 4096 };

@@ -109,10 +109,18 @@ static void judge(struct warden *warden, struct run *run, int error)
   }
 }
 
+/* What is the warden's own is no program's: whoever connects from outside is not to be taken for a guest. */
+static bool is_door(const struct warden *warden, uint16_t port)
+{
+  for (size_t i = 0; i < warden->doors.count; i++)
+    if (warden->doors.list[i].port == port) return true;
+  return false;
+}
+
 void connection_begin(struct warden *warden, uint32_t id, uint16_t port)
 {
   struct failure failure = { .stage = STAGE_CONNECT };
-  struct run *run = warden->run_count < WARDEN_RUNS_MOST ? calloc(1, sizeof *run) : NULL;
+  struct run *run = warden->run_count - warden->accepted_count < WARDEN_RUNS_MOST ? calloc(1, sizeof *run) : NULL;
   if (!run) {
     errno = EAGAIN;
     failure_note(&failure, "make", "one more connection");
@@ -123,10 +131,11 @@ void connection_begin(struct warden *warden, uint32_t id, uint16_t port)
     .connection = true,
     .link = -1,
     .taps = { { .fd = -1, .credit = FRAME_WINDOW }, { .fd = -1, .credit = FRAME_WINDOW }, { .fd = -1, .credit = FRAME_WINDOW } },
-    .feed = { .fd = -1, .credit = FRAME_WINDOW },
+    .feed = { .fd = -1, .credit = FRAME_WINDOW, .room = FRAME_WINDOW },
     .dial = { .fd = -1, .port = port, .give_up_ms = clock_now_ms() + PATIENCE_MS },
   };
-  judge(warden, run, dial(&run->dial));
+  if (is_door(warden, port)) refuse(warden, run, ECONNREFUSED);
+  else judge(warden, run, dial(&run->dial));
   if (run->phase == RUN_OVER) free(run);
   else warden->runs[warden->run_count++] = run;
 }

@@ -66,7 +66,7 @@ static void become_nobody(const struct lining *lining)
 }
 
 /* So that a cell in which no liner can be made never opens. */
-static void try_liner(const struct warden *warden, const struct lining *lining)
+static void try_liner(const struct warden *warden, const struct lining *lining, const struct doors_plan *doors)
 {
   int link[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link) < 0) die("make", "a link");
@@ -74,7 +74,7 @@ static void try_liner(const struct warden *warden, const struct lining *lining)
   if (pid < 0) die("fork", "a trial");
   if (pid == 0) {
     struct start start = { .uid = lining->uid, .gid = lining->gid, .disk_bytes = 65536, .disk_inodes = 64 };
-    struct plan plan = { .warden = warden, .start = &start, .link = link[1], .liner = true };
+    struct plan plan = { .warden = warden, .start = &start, .link = link[1], .doors = doors, .liner = true };
     pid_t first = (pid_t)syscall(SYS_clone, (unsigned long)(LINER_NAMESPACES | SIGCHLD), 0, 0, 0, 0);
     if (first < 0) keeper_give_up(&plan, "make", "the namespaces of a liner");
     if (first == 0) liner_furnish(&plan, lining);
@@ -83,11 +83,13 @@ static void try_liner(const struct warden *warden, const struct lining *lining)
   }
   close(link[1]);
   struct report report = { 0 };
-  while (recv(link[0], &report, sizeof report, 0) < 0 && errno == EINTR) { }
+  /* What it may hand over is none of this process's. */
+  ssize_t got;
+  while ((got = recv(link[0], &report, sizeof report, MSG_TRUNC)) > (ssize_t)sizeof report || (got < 0 && errno == EINTR)) report.kind = 0;
   while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) { }
   close(link[0]);
   errno = (int)report.failure.error;
-  if (report.kind) die("make a liner:", report.failure.text);
+  if (report.kind == REPORT_FAILED) die("make a liner:", report.failure.text);
 }
 
 /* It has no keeper: what a program tells its keeper it tells the warden. Its socket and its library are what others have an aside at. */
@@ -123,7 +125,7 @@ _Noreturn void cradle_become(const struct warden *warden, int socket)
   if (!brood) die("allocate", "the cradle");
   brood->lining = *lining;
   brood->become_zygote = become_zygote;
-  try_liner(&brood->warden, lining);
+  try_liner(&brood->warden, lining, &warden->doors_plan);
   dup2(0, 2);
   brood_greet(socket);
   struct plan plan;

@@ -104,7 +104,7 @@ static int file_of(const uint8_t *bytes, size_t length)
 
 static pid_t send_order(const struct warden *warden, struct mother *mother, const struct start *start, const struct ends *ends)
 {
-  struct brood_order order = { .kind = start->zygote ? BROOD_ZYGOTE : BROOD_LINER, .length = (uint32_t)start->raw_length };
+  struct brood_order order = { .kind = start->zygote ? BROOD_ZYGOTE : BROOD_LINER, .length = (uint32_t)start->raw_length, .doors = warden->doors_plan };
   struct parcel parcel = { .parts = { { &order, sizeof order }, { (void *)start->raw, start->raw_length } }, .part_count = 2 };
   int spill = -1, library = -1;
   parcel.fds[parcel.fd_count++] = ends->link[ENDS_THEIRS];

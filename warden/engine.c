@@ -10,6 +10,7 @@
 #include "connection.h"
 #include "cradle.h"
 #include "feed.h"
+#include "guests.h"
 #include "kill.h"
 #include "pages.h"
 #include "runs.h"
@@ -40,9 +41,20 @@ static const char *take_rules(struct warden *warden, const struct frame *frame)
   return rules_load(&warden->rules, frame->payload, frame->length);
 }
 
+/* Of the warden's numbers, which it gives one after the other. */
+static bool is_own(uint32_t id)
+{
+  return id >= WARDEN_OWN_FIRST;
+}
+
+static bool was_begun(const struct warden *warden, uint32_t id)
+{
+  return is_own(id) ? id <= warden->own_last : used_ids_has(&warden->used, id);
+}
+
 static const char *begin(struct warden *warden, const struct frame *frame)
 {
-  if (used_ids_has(&warden->used, frame->run)) return "START with a used run id";
+  if (is_own(frame->run) || used_ids_has(&warden->used, frame->run)) return "START with a used run id";
   struct start start;
   const char *why = start_parse(frame->payload, frame->length, &start);
   if (why) return why;
@@ -55,7 +67,7 @@ static const char *begin(struct warden *warden, const struct frame *frame)
 
 static const char *connect_to(struct warden *warden, const struct frame *frame)
 {
-  if (used_ids_has(&warden->used, frame->run)) return "CONNECT with a used run id";
+  if (is_own(frame->run) || used_ids_has(&warden->used, frame->run)) return "CONNECT with a used run id";
   if (!used_ids_add(&warden->used, frame->run)) return "no memory for the run id";
   connection_begin(warden, frame->run, wire_u16(frame->payload));
   return NULL;
@@ -66,7 +78,7 @@ static const char *add_credit(struct run *run, const struct frame *frame)
   struct tap *tap = &run->taps[frame->stream - 1];
   uint32_t bytes = wire_u32(frame->payload);
   if (frame->stream == STREAM_ASIDE && !run->aside) return "credit for an aside that the run does not have";
-  if (bytes > FRAME_WINDOW - tap->credit) return "credit beyond the window";
+  if (bytes > run->feed.room - tap->credit) return "credit beyond the window";
   tap->credit += bytes;
   return NULL;
 }
@@ -129,13 +141,15 @@ static const char *carry_out(struct warden *warden, const struct frame *frame)
   if (frame->type == FRAME_RULES) return take_rules(warden, frame);
   if (frame->type == FRAME_START) return begin(warden, frame);
   if (frame->type == FRAME_CONNECT) return connect_to(warden, frame);
+  if (frame->type == FRAME_LISTEN) return guests_listen(warden, frame);
+  if (frame->type == FRAME_ANSWER) return guests_answer(warden, frame);
   if (frame->type == FRAME_CLOSE) {
     warden->ending = true;
     return NULL;
   }
   struct run *run = runs_find(warden, frame->run);
   if (run) return act_on_run(warden, run, frame);
-  if (!used_ids_has(&warden->used, frame->run)) return "a frame for a run that was never started";
+  if (!was_begun(warden, frame->run)) return "a frame for a run that was never started";
   if (frame->type == FRAME_KILL) queue_frame(&warden->queue, &(struct frame){ .type = FRAME_GONE, .run = frame->run });
   return NULL;
 }

@@ -24,7 +24,7 @@ static void give_back(struct warden *warden, struct run *run, size_t bytes)
 
 static void release(struct feed *feed)
 {
-  pages_unmap(feed->bytes, FRAME_WINDOW);
+  pages_unmap(feed->bytes, feed->room);
   feed->bytes = NULL;
   feed->head = feed->length = 0;
 }
@@ -103,7 +103,7 @@ static void owe(struct warden *warden, struct run *run, size_t bytes)
 {
   struct feed *feed = &run->feed;
   feed->owed += (uint32_t)bytes;
-  if (feed->owed < OWED_LEAST) return;
+  if (feed->owed < OWED_LEAST && feed->owed < feed->room / 4) return;
   bytes = feed->owed;
   feed->owed = 0;
   give_back(warden, run, bytes);
@@ -114,10 +114,10 @@ void feed_pump(struct warden *warden, struct run *run)
   struct feed *feed = &run->feed;
   if (!feed_is_served(run)) return;
   while (feed->length) {
-    size_t straight = FRAME_WINDOW - feed->head, most = feed->length < straight ? feed->length : straight;
+    size_t straight = feed->room - feed->head, most = feed->length < straight ? feed->length : straight;
     ssize_t handed = hand_on(feed, feed->bytes + feed->head, most);
     if (handed < 0) return lose_reader(warden, run);
-    feed->head = (feed->head + (size_t)handed) % FRAME_WINDOW;
+    feed->head = (feed->head + (size_t)handed) % feed->room;
     feed->length -= (size_t)handed;
     owe(warden, run, (size_t)handed);
     if ((size_t)handed < most && !widen(feed)) break;
@@ -128,8 +128,8 @@ void feed_pump(struct warden *warden, struct run *run)
 
 static void store(struct feed *feed, const struct frame *frame)
 {
-  size_t tail = (feed->head + feed->length) % FRAME_WINDOW;
-  size_t straight = FRAME_WINDOW - tail < frame->length ? FRAME_WINDOW - tail : frame->length;
+  size_t tail = (feed->head + feed->length) % feed->room;
+  size_t straight = feed->room - tail < frame->length ? feed->room - tail : frame->length;
   memcpy(feed->bytes + tail, frame->payload, straight);
   memcpy(feed->bytes, frame->payload + straight, frame->length - straight);
   feed->length += frame->length;
@@ -152,7 +152,7 @@ static const char *take_bytes(struct warden *warden, struct run *run, const stru
     rest.length -= (uint32_t)handed;
   }
   if (!rest.length) return NULL;
-  if (!feed->bytes && !(feed->bytes = pages_map(FRAME_WINDOW))) return "no memory for input";
+  if (!feed->bytes && !(feed->bytes = pages_map(feed->room))) return "no memory for input";
   store(feed, &rest);
   feed_pump(warden, run);
   return NULL;

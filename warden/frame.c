@@ -1,5 +1,6 @@
 #include "frame.h"
 
+#include "doors.h"
 #include "start.h"
 #include "wire.h"
 
@@ -22,6 +23,8 @@ static const struct rule RULES[] = {
   { FRAME_RELEASE, 0, 0, 1, 0, START_TOLD_MOST, 1 },
   { FRAME_RESIZE, 0, 0, 1, 4, 4, 1 },
   { FRAME_CONNECT, 0, 0, 1, 2, 2, 1 },
+  { FRAME_LISTEN, 0, 0, 0, 0, 2 * DOORS_PORTS_MOST, 2 },
+  { FRAME_ANSWER, 0, 0, 1, 0, FRAME_DATAGRAM_MOST, 1 },
 };
 
 static const struct rule *rule_for(uint8_t type)
@@ -54,6 +57,8 @@ static const char *fault_in_payload(const struct frame *frame)
   if (frame->type == FRAME_RESIZE && !(is_between(wire_u16(at), START_SIDE_MOST) && is_between(wire_u16(at + 2), START_SIDE_MOST)))
     return "wrong size of a terminal";
   if (frame->type == FRAME_CONNECT && !wire_u16(at)) return "wrong port";
+  for (uint32_t i = 0; frame->type == FRAME_LISTEN && i < frame->length; i += 2)
+    if (!wire_u16(at + i)) return "wrong port";
   return NULL;
 }
 

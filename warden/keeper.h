@@ -13,6 +13,7 @@ struct plan {
   struct start *start; /* freed by the keeper once the program has its copy */
   int streams[ENDS_STREAMS]; /* the program's ends; -1 where there is none */
   int link;
+  const struct doors_plan *doors; /* of a liner; NULL: none */
   bool liner; /* the keeper is the first process of the program's liner */
 };
 

@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "doors-handover.h"
 #include "mount-calls.h"
 
 static const char PROC[] = "/proc";
@@ -97,6 +98,17 @@ static void raise_loopback(const struct plan *plan)
   close(fd);
 }
 
+/* The warden is not in this namespace, and could not enter it: it is handed what was opened here. */
+static void open_doors(const struct plan *plan)
+{
+  struct doors doors = { .count = 0 };
+  const char *object = NULL;
+  if (!plan->doors || !plan->doors->proxy) return;
+  if (doors_open(plan->doors, &doors, &object) < 0) keeper_give_up(plan, "open", object);
+  if (doors_hand_over(plan->link, &doors) < 0) keeper_give_up(plan, "hand over", "the doors of a liner");
+  doors_close(&doors);
+}
+
 void liner_furnish(const struct plan *plan, const struct lining *lining)
 {
   map_ids(plan, lining);
@@ -105,4 +117,5 @@ void liner_furnish(const struct plan *plan, const struct lining *lining)
   if (mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,max=64") < 0) keeper_give_up(plan, "mount", "/dev/pts");
   mount_proc(plan, lining);
   raise_loopback(plan);
+  open_doors(plan);
 }

@@ -14,13 +14,12 @@
 #include "cradle.h"
 #include "die.h"
 #include "fds.h"
+#include "guests.h"
 #include "kill.h"
 #include "lining.h"
 #include "mux.h"
 #include "self-filter.h"
 #include "setup.h"
-
-enum { FILES_MOST = 8192 };
 
 /* What the warden uses (ids, kill, bounding sets), and what an in-cell root may be given; of these it keeps those it was given. */
 static const uint64_t KEPT = CAPS_BIT(CAP_CHOWN) | CAPS_BIT(CAP_DAC_OVERRIDE) | CAPS_BIT(CAP_FOWNER) | CAPS_BIT(CAP_FSETID) | CAPS_BIT(CAP_KILL)
@@ -49,7 +48,7 @@ static void settle_descriptors(struct warden *warden, const struct arguments *ar
 static void raise_files(struct warden *warden)
 {
   if (getrlimit(RLIMIT_NOFILE, &warden->files) < 0) die("read", "rlimit of files");
-  struct rlimit limit = { .rlim_cur = warden->files.rlim_max < FILES_MOST ? warden->files.rlim_max : FILES_MOST, .rlim_max = warden->files.rlim_max };
+  struct rlimit limit = { .rlim_cur = warden->files.rlim_max < WARDEN_FILES_MOST ? warden->files.rlim_max : WARDEN_FILES_MOST, .rlim_max = warden->files.rlim_max };
   if (setrlimit(RLIMIT_NOFILE, &limit) < 0) die("set", "rlimit of files");
 }
 
@@ -100,11 +99,13 @@ int main(int argc, char **argv, char **envp)
   warden->subreaper = arguments->subreaper;
   warden->layers = setup_mounts(arguments);
   warden->lining = lining_plan(arguments);
+  warden->doors_plan = arguments->doors;
   settle_descriptors(warden, arguments);
   arguments_wipe(argv, envp);
   free(arguments);
   raise_files(warden);
   watch_signals(warden);
+  guests_open_doors(warden);
   cradle_fork(warden);
   take_office(warden);
   mux_serve(warden);

@@ -17,52 +17,71 @@
 #include "die.h"
 #include "engine.h"
 #include "feed.h"
+#include "guests.h"
 #include "kill.h"
 #include "runs.h"
 #include "tap.h"
 #include "wire.h"
 
-enum { SLOTS_MOST = 3 + 5 * WARDEN_RUNS_MOST, FAREWELL_MS = 1000 };
+/* Each slot is a descriptor. */
+enum { SLOTS_MOST = WARDEN_FILES_MOST, FAREWELL_MS = 1000 };
 
-enum source { FROM_ENGINE, TO_ENGINE, FROM_SIGNALS, FROM_KEEPER, FROM_STDOUT, FROM_STDERR, FROM_ASIDE, TO_STDIN, FROM_DIALING };
+enum source { FROM_ENGINE, TO_ENGINE, FROM_SIGNALS, FROM_KEEPER, FROM_STDOUT, FROM_STDERR, FROM_ASIDE, TO_STDIN, FROM_DIALING, FROM_DOOR };
 
 static const enum source FROM_TAPS[RUN_TAPS] = { FROM_STDOUT, FROM_STDERR, FROM_ASIDE };
 
 struct slot {
   enum source source;
   struct run *run;
+  const struct door *door;
 };
 
 struct slots {
   struct pollfd polls[SLOTS_MOST];
   struct slot meanings[SLOTS_MOST];
   size_t count;
+  size_t turn; /* whose doors are looked at first: where there is a single place left, each gets it at some time */
 };
 
 static void want(struct slots *slots, struct pollfd poll, struct slot slot)
 {
-  if (poll.fd < 0) return;
+  if (poll.fd < 0 || slots->count == SLOTS_MOST) return;
   slots->polls[slots->count] = poll;
   slots->meanings[slots->count++] = slot;
+}
+
+static void gather_doors(struct slots *slots, const struct warden *warden)
+{
+  const size_t owners = warden->run_count + 1;
+  slots->turn++;
+  for (size_t i = 0; i < owners; i++) {
+    const size_t owner = (slots->turn + i) % owners;
+    struct run *run = owner == warden->run_count ? NULL : warden->runs[owner];
+    const struct doors *doors = run ? run->doors : &warden->doors;
+    for (size_t each = 0; doors && each < doors->count; each++)
+      if (guests_may_enter(warden, &doors->list[each]))
+        want(slots, (struct pollfd){ .fd = doors->list[each].fd, .events = POLLIN }, (struct slot){ FROM_DOOR, run, &doors->list[each] });
+  }
 }
 
 static void gather(struct slots *slots, const struct warden *warden)
 {
   slots->count = 0;
-  want(slots, (struct pollfd){ .fd = warden->signals, .events = POLLIN }, (struct slot){ FROM_SIGNALS, NULL });
-  if (queue_length(&warden->queue)) want(slots, (struct pollfd){ .fd = 1, .events = POLLOUT }, (struct slot){ TO_ENGINE, NULL });
+  want(slots, (struct pollfd){ .fd = warden->signals, .events = POLLIN }, (struct slot){ .source = FROM_SIGNALS });
+  if (queue_length(&warden->queue)) want(slots, (struct pollfd){ .fd = 1, .events = POLLOUT }, (struct slot){ .source = TO_ENGINE });
   for (size_t i = 0; i < warden->run_count; i++) {
     struct run *run = warden->runs[i];
-    want(slots, (struct pollfd){ .fd = run->link, .events = POLLIN }, (struct slot){ FROM_KEEPER, run });
-    if (feed_is_served(run)) want(slots, (struct pollfd){ .fd = run->feed.fd, .events = feed_is_waiting(&run->feed) ? POLLOUT : 0 }, (struct slot){ TO_STDIN, run });
-    if (connection_is_dialing(run)) want(slots, (struct pollfd){ .fd = run->dial.fd, .events = POLLOUT }, (struct slot){ FROM_DIALING, run });
+    want(slots, (struct pollfd){ .fd = run->link, .events = POLLIN }, (struct slot){ .source = FROM_KEEPER, .run = run });
+    if (feed_is_served(run)) want(slots, (struct pollfd){ .fd = run->feed.fd, .events = feed_is_waiting(&run->feed) ? POLLOUT : 0 }, (struct slot){ .source = TO_STDIN, .run = run });
+    if (connection_is_dialing(run)) want(slots, (struct pollfd){ .fd = run->dial.fd, .events = POLLOUT }, (struct slot){ .source = FROM_DIALING, .run = run });
     /* A program may print before its keeper's word of its start is heard; the engine must not learn of it in that order. */
     for (int tap = 0; tap < RUN_TAPS; tap++)
       if (run->phase >= RUN_STARTED && tap_is_open(warden, &run->taps[tap]))
-        want(slots, (struct pollfd){ .fd = run->taps[tap].fd, .events = POLLIN }, (struct slot){ FROM_TAPS[tap], run });
+        want(slots, (struct pollfd){ .fd = run->taps[tap].fd, .events = POLLIN }, (struct slot){ .source = FROM_TAPS[tap], .run = run });
   }
+  gather_doors(slots, warden);
   /* Last, so that a run that a frame brings to its end has already been served in this round. */
-  if (engine_is_heard(warden)) want(slots, (struct pollfd){ .fd = 0, .events = POLLIN }, (struct slot){ FROM_ENGINE, NULL });
+  if (engine_is_heard(warden)) want(slots, (struct pollfd){ .fd = 0, .events = POLLIN }, (struct slot){ .source = FROM_ENGINE });
 }
 
 static void hear_signals(struct warden *warden)
@@ -89,6 +108,7 @@ static void serve_slot(struct warden *warden, const struct slot *slot)
   case FROM_KEEPER: runs_hear(warden, slot->run); break;
   case FROM_STDOUT: tap_read(warden, slot->run, 1); break;
   case FROM_DIALING: connection_advance(warden, slot->run); break;
+  case FROM_DOOR: guests_serve(warden, slot->run, slot->door); break;
   case FROM_STDERR: tap_read(warden, slot->run, 2); break;
   case FROM_ASIDE: tap_read(warden, slot->run, STREAM_ASIDE); break;
   case TO_STDIN:
@@ -117,7 +137,7 @@ static int sooner(int one, int other)
 static int wait_ms(const struct warden *warden)
 {
   if (is_restless(warden)) return 0;
-  return sooner(kill_wait_ms(warden), connection_wait_ms(warden));
+  return sooner(guests_wait_ms(warden), sooner(kill_wait_ms(warden), connection_wait_ms(warden)));
 }
 
 static void serve_round(struct warden *warden, struct slots *slots)
@@ -131,6 +151,7 @@ static void serve_round(struct warden *warden, struct slots *slots)
   bool were_strays = warden->strays;
   kill_tick(warden);
   connection_tick(warden);
+  guests_tick(warden);
   if (were_strays && !warden->strays) runs_reap(warden);
   runs_settle(warden);
   push_channel(warden);

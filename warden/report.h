@@ -16,6 +16,7 @@ struct failure {
   char text[200];
 };
 
+/* Beside reports a liner's first process sends one `struct doors`, with their descriptors. */
 struct report {
   uint32_t kind;
   int32_t pid;

@@ -25,7 +25,8 @@ struct tap {
 /* Where the program's input goes, and what waits to go in. */
 struct feed {
   int fd;         /* -1: closed, or never fed */
-  uint8_t *bytes; /* a ring of one window, there only while it holds something */
+  uint8_t *bytes; /* a ring of `room` bytes, there only while it holds something */
+  uint32_t room; /* the window, which the run's taps have too */
   size_t head, length;
   uint32_t credit; /* what the engine may still send */
   uint32_t owed;   /* handed on, and not given back yet */
@@ -34,6 +35,8 @@ struct feed {
   bool widened;    /* its pipe has more room than pipes begin with */
   uint8_t last;    /* the byte that was handed on last */
 };
+
+struct doors;
 
 /* What only a connection has; see connection.c. */
 struct dial {
@@ -66,10 +69,12 @@ struct run {
   uint32_t id;
   enum run_phase phase;
   bool connection; /* neither keeper nor program, but a socket */
+  bool accepted; /* and it was a program that made it */
   struct dial dial;
   bool terminal; /* its stdio is one */
   bool aside; /* its input is no stdin, and it has a third stream */
   bool later; /* what it is to become comes with its release */
+  struct doors *doors; /* of a liner; NULL: none */
   bool liner;  /* its keeper is the first process of its liner, and its end is the end of all */
   bool zygote; /* it has no keeper but itself */
   bool gate; /* asked for: until its release the program does not run */

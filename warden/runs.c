@@ -8,7 +8,9 @@
 
 #include "connection.h"
 #include "cradle.h"
+#include "doors-handover.h"
 #include "feed.h"
+#include "guests.h"
 #include "kill.h"
 #include "report.h"
 #include "spawn.h"
@@ -16,6 +18,8 @@
 #include "wire.h"
 
 enum { ENDING_LOST = 2 };
+
+_Static_assert(sizeof(struct doors) > sizeof(struct report) && sizeof(struct report) > sizeof(struct failure), "datagrams are told apart by their length");
 
 struct run *runs_find(const struct warden *warden, uint32_t id)
 {
@@ -120,23 +124,28 @@ struct heard {
   union {
     struct report report;
     struct failure word;
+    struct doors doors;
   };
   ssize_t length;
+  bool has_doors; /* with their descriptors */
   pid_t from; /* 0: not told */
 };
 
+static pid_t sender_of(struct msghdr *header)
+{
+  for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part; part = CMSG_NXTHDR(header, part))
+    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_CREDENTIALS) return ((const struct ucred *)CMSG_DATA(part))->pid;
+  return 0;
+}
+
 static void hear_once(int link, struct heard *heard)
 {
-  union {
-    struct cmsghdr aligned;
-    char bytes[CMSG_SPACE(sizeof(struct ucred))];
-  } control;
-  struct iovec part = { .iov_base = &heard->report, .iov_len = sizeof heard->report };
+  union doors_control control;
+  struct iovec part = { .iov_base = &heard->doors, .iov_len = sizeof heard->doors };
   struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes };
-  heard->length = recvmsg(link, &header, 0);
-  heard->from = 0;
-  struct cmsghdr *sender = heard->length > 0 ? CMSG_FIRSTHDR(&header) : NULL;
-  if (sender && sender->cmsg_level == SOL_SOCKET && sender->cmsg_type == SCM_CREDENTIALS) heard->from = ((const struct ucred *)CMSG_DATA(sender))->pid;
+  heard->length = recvmsg(link, &header, MSG_CMSG_CLOEXEC);
+  heard->from = heard->length > 0 ? sender_of(&header) : 0;
+  heard->has_doors = heard->length > 0 && doors_take_over(&header, heard->length == (ssize_t)sizeof heard->doors ? &heard->doors : NULL);
 }
 
 static void close_link(struct warden *warden, struct run *run)
@@ -154,7 +163,8 @@ void runs_hear(struct warden *warden, struct run *run)
     hear_once(run->link, &heard);
     if (heard.length < 0 && errno == EINTR) continue;
     if (heard.length < 0 && errno == EAGAIN) return;
-    if (heard.length == (ssize_t)sizeof heard.word && run->zygote) take_word(warden, run, &heard.word);
+    if (heard.has_doors) guests_keep_doors(run, &heard.doors);
+    else if (heard.length == (ssize_t)sizeof heard.word && run->zygote) take_word(warden, run, &heard.word);
     else if (heard.length != (ssize_t)sizeof heard.report) close_link(warden, run);
     else if (heard.report.kind == REPORT_BORN) run->program = heard.from;
     else take_report(warden, run, &heard.report);
@@ -261,6 +271,8 @@ void runs_settle(struct warden *warden)
       continue;
     }
     feed_close(warden, run);
+    guests_forget_doors(warden, run);
+    guests_leave(warden, run);
     free(run);
     warden->runs[i] = warden->runs[--warden->run_count];
   }

@@ -32,7 +32,7 @@ static void enlist(struct warden *warden, struct run *run, const struct ends *en
 {
   run->link = ends->link[ENDS_OURS];
   for (int i = 0; i < RUN_TAPS; i++) run->taps[i] = (struct tap){ .fd = ends->streams[i + 1][ENDS_OURS], .terminal = run->terminal, .credit = FRAME_WINDOW };
-  run->feed = (struct feed){ .fd = ends->streams[0][ENDS_OURS], .credit = FRAME_WINDOW, .last = '\n' };
+  run->feed = (struct feed){ .fd = ends->streams[0][ENDS_OURS], .credit = FRAME_WINDOW, .room = FRAME_WINDOW, .last = '\n' };
   warden->runs[warden->run_count++] = run;
 }
 
@@ -53,7 +53,7 @@ static pid_t make_keeper(struct warden *warden, struct start *start, struct ends
 void spawn_run(struct warden *warden, uint32_t id, struct start *start)
 {
   errno = EAGAIN;
-  if (warden->run_count == WARDEN_RUNS_MOST) return refuse(warden, id, "one more run");
+  if (warden->run_count - warden->accepted_count == WARDEN_RUNS_MOST) return refuse(warden, id, "one more run");
   if (start->terminal && !terminal_is_free(warden)) return refuse(warden, id, "one more terminal");
   struct ends ends = ENDS_NONE;
   struct run *run = calloc(1, sizeof *run);

@@ -3,18 +3,24 @@
 #define GLOVEBOX_WARDEN_H
 
 #include <linux/filter.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "doors.h"
 #include "queue.h"
 #include "rules.h"
 #include "run.h"
 #include "used-ids.h"
 
-enum { WARDEN_RUNS_MOST = 1024, WARDEN_JOINS_MOST = 8, WARDEN_JOIN_NAME_MOST = 255 };
+enum { WARDEN_RUNS_MOST = 1024, WARDEN_JOINS_MOST = 8, WARDEN_JOIN_NAME_MOST = 255, WARDEN_FILES_MOST = 8192 };
+
+/* What guests may have of the warden, beside the engine's runs; its own numbers begin where the engine's end. */
+enum { WARDEN_ACCEPTED_MOST = 256, WARDEN_WIDE_MOST = 32, WARDEN_QUESTIONS_MOST = 64 };
+#define WARDEN_OWN_FIRST UINT32_C(0x80000000)
 
 struct inbox {
   uint8_t *bytes;
@@ -32,6 +38,21 @@ struct mother {
   pid_t pid;  /* 0: there is none */
   int socket; /* only while there is one */
   bool serves; /* it has said so: until then nothing may be asked of it, because whoever asks waits */
+};
+
+/* Who asked, where, and at which address. */
+struct question {
+  uint32_t id; /* 0: the place is free */
+  const struct doors *doors;
+  int fd;
+  union {
+    struct sockaddr any;
+    struct sockaddr_in four;
+    struct sockaddr_in6 six;
+  } peer;
+  socklen_t peer_length;
+  struct in6_pktinfo six;
+  struct in_pktinfo four;
 };
 
 struct lining;
@@ -53,8 +74,16 @@ struct warden {
   struct sock_filter *filter;
   size_t filter_length;
   struct rules rules;
-  struct run *runs[WARDEN_RUNS_MOST];
+  struct run *runs[WARDEN_RUNS_MOST + WARDEN_ACCEPTED_MOST];
   size_t run_count;
+  size_t accepted_count; /* of these, how many are guests' connections */
+  size_t wide_count; /* and of those, how many have the wide window */
+  struct doors_plan doors_plan;
+  struct doors doors; /* the cell's own */
+  uint32_t own_last; /* the last of the warden's own numbers that was given */
+  struct question questions[WARDEN_QUESTIONS_MOST];
+  size_t question_count;
+  int64_t doors_shut_until_ms; /* 0: they are not */
   struct used_ids used;
   bool strays;               /* a keeper was lost: its processes come to the warden and must die */
   unsigned stray_clean_passes;

@@ -33,7 +33,7 @@ export const rooms = {
   'drivers/*': { rooms: ['contract', 'sys', 'channel'], node: withFiles },
   templates: { rooms: ['contract', 'sys', 'policy'], packages: ['zod'], node: withFiles },
   interpreter: { rooms: ['contract', 'channel'], node: harmless },
-  egress: { rooms: ['contract', 'policy', 'sys'], node: [...withFiles, 'node:http', 'node:https', 'node:tls', 'node:dns'] },
+  egress: { rooms: ['contract', 'policy', 'sys'], node: [...withFiles, 'node:http', 'node:http2', 'node:tls', 'node:dns'] },
   audit: { rooms: ['contract', 'policy', 'sys'], node: withFiles },
   tenants: { rooms: ['contract', 'policy', 'sys'], node: withFiles },
   engine: { rooms: ['contract', 'policy', 'receipt', 'channel', 'interpreter'], node: harmless },

@@ -2,6 +2,7 @@
 import type { CellChannel } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import { encodeRules, type FileRule } from './file-rules.js'
+import { type ConnectionTaker, Guests, type QueryAnswerer } from './guests.js'
 import { encodeFrame, encodeHeader, type Frame, FrameDecoder, maxFilterBytes } from './frames.js'
 import { Latch } from './latch.js'
 import { checkHello, readText } from './messages.js'
@@ -26,6 +27,18 @@ export interface Warden {
    * listens takes nobody in for ten seconds, or when no more connections can be had.
    */
   connect(port: number): Promise<WardenConnection>
+  /**
+   * Who is handed each connection that a program makes to one of the warden's doors, from now on; until then they are ended at once. One that is open does not
+   * keep this process alive by itself. What is handed over must be read and ended, or destroyed: there is room for 256 at a time.
+   */
+  onConnection(take: ConnectionTaker): void
+  /** Who answers DNS, from now on; until then nobody. At most 64 questions wait at a time. An answer beyond 4,096 bytes is none. */
+  onQuery(answer: QueryAnswerer): void
+  /**
+   * The ports at which direct connections are taken in, instead of those before; only in a cell that was opened so. Liners that were made before keep theirs. Throws
+   * SandboxError('invalid') for what is no port, and for more than 64.
+   */
+  listen(ports: readonly number[]): void
   /** This process stays alive, as long as the channel does, until the answer is called. */
   hold(): () => void
   /** Settles when the channel is over: undefined after close(), else why. */
@@ -79,6 +92,7 @@ class Connection implements Warden {
   readonly #ended = new Latch<SandboxError | undefined>()
   readonly #parties = new Map<number, { readonly party: Party; holds: number }>()
   readonly #link: Link
+  readonly #guests: Guests
   #isGreeted = false
   #lastId = 0
   #holds = 0
@@ -93,6 +107,7 @@ class Connection implements Warden {
       letGo: () => this.#release(),
       hold: () => this.#hold(),
     }
+    this.#guests = new Guests(this.#link)
     this.#hold()
     channel.on('data', (chunk: Uint8Array) => this.#read(chunk))
     channel.on('error', (error) => this.fail(new SandboxError('broken', `the channel to the warden failed: ${error.message}`, { cause: error })))
@@ -151,6 +166,18 @@ class Connection implements Warden {
     })
   }
 
+  onConnection(take: ConnectionTaker): void {
+    this.#guests.take = take
+  }
+
+  onQuery(answer: QueryAnswerer): void {
+    this.#guests.answer = answer
+  }
+
+  listen(ports: readonly number[]): void {
+    this.#guests.listen(ports)
+  }
+
   close(): void {
     if (this.#outbox.failure) return
     this.#outbox.send(encodeFrame('close', {}))
@@ -207,6 +234,10 @@ class Connection implements Warden {
       return
     }
     if (!this.#isGreeted) throw new SandboxError('broken', `the warden sent ${frame.name} before hello`)
+    if (frame.name === 'accepted' || frame.name === 'query') {
+      this.#guests.receive(frame)
+      return
+    }
     const entry = this.#parties.get(frame.run)
     if (!entry) throw new SandboxError('broken', `the warden sent ${frame.name} for run ${frame.run}, which awaits nothing`)
     entry.party.receive(frame)

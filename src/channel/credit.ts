@@ -3,7 +3,6 @@ import { SandboxError } from '../contract/errors.js'
 import { encodeFrame, encodeHeader, encodeNumberFrame, maxPieceBytes, type StreamNumber, windowBytes } from './frames.js'
 import type { Outbox } from './outbox.js'
 
-const giveBackBytes = windowBytes / 2
 /** Waiting for this much credit keeps a slow reader from cutting a large write into crumbs. */
 const worthSendingBytes = maxPieceBytes / 2
 /** Small enough that little waits at the warden for the rest of its frame, which it moves to make room. */
@@ -14,20 +13,25 @@ const maxCopiedBytes = 2048
 export interface FlowOptions {
   readonly run: number
   readonly outbox: Outbox
+  /** Most bytes on their way in one direction; the usual window when not given. */
+  readonly window?: number | undefined
 }
 
 /** What the warden may still send on one output stream. */
 export class OutputCredit {
   readonly #outbox: Outbox
   readonly #address: { readonly run: number; readonly stream: StreamNumber }
-  #left = windowBytes
+  readonly #giveBackBytes: number
+  #left: number
   #owed = 0
   #isWaiting = false
   #isOver = false
 
-  constructor(stream: 1 | 2 | 3, options: FlowOptions) {
-    this.#outbox = options.outbox
-    this.#address = { run: options.run, stream }
+  constructor(stream: 1 | 2 | 3, { run, outbox, window = windowBytes }: FlowOptions) {
+    this.#outbox = outbox
+    this.#address = { run, stream }
+    this.#left = window
+    this.#giveBackBytes = window / 2
   }
 
   get isOver(): boolean {
@@ -45,7 +49,7 @@ export class OutputCredit {
   /** The consumer took these bytes. Credit goes back in halves of a window, and only while the warden reads. */
   giveBack(bytes: number): void {
     this.#owed += bytes
-    if (this.#isOver || this.#isWaiting || this.#owed < giveBackBytes) return
+    if (this.#isOver || this.#isWaiting || this.#owed < this.#giveBackBytes) return
     if (this.#outbox.isFull) {
       this.#isWaiting = true
       this.#outbox.afterDrain(() => {
@@ -74,7 +78,8 @@ export class OutputCredit {
 export class InputFlow {
   readonly #outbox: Outbox
   readonly #run: number
-  #credit = windowBytes
+  readonly #window: number
+  #credit: number
   #isEnded: boolean
   #isOver = false
   #turn: Promise<void> = Promise.resolve()
@@ -83,6 +88,8 @@ export class InputFlow {
   constructor(options: FlowOptions & { readonly isFed: boolean }) {
     this.#outbox = options.outbox
     this.#run = options.run
+    this.#window = options.window ?? windowBytes
+    this.#credit = this.#window
     this.#isEnded = !options.isFed
   }
 
@@ -94,7 +101,7 @@ export class InputFlow {
   /** The warden handed these bytes to the program. */
   refill(bytes: number): void {
     this.#credit += bytes
-    if (this.#credit > windowBytes) throw new SandboxError('broken', `the warden gave credit beyond the window, for run ${this.#run}`)
+    if (this.#credit > this.#window) throw new SandboxError('broken', `the warden gave credit beyond the window, for run ${this.#run}`)
     this.wake()
   }
 
@@ -136,7 +143,7 @@ export class InputFlow {
   async #feed(bytes: Uint8Array): Promise<boolean> {
     if (this.#hasFinished()) return false
     for (let at = 0; at < bytes.length; ) {
-      await this.#untilCredit(Math.min(bytes.length - at, worthSendingBytes))
+      await this.#untilCredit(Math.min(bytes.length - at, worthSendingBytes, this.#window / 2))
       if (!(await this.#mayGoOn())) return false
       const batch = bytes.subarray(at, at + this.#credit)
       this.#credit -= batch.length

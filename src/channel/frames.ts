@@ -8,14 +8,19 @@
 import { SandboxError } from '../contract/errors.js'
 
 export const headerBytes = 12
-export const protocolVersion = 3
+export const protocolVersion = 4
 export const windowBytes = 2 * 1024 * 1024
+/** Of a connection that a program made: there may be many, and whether they are read is not ours to say, so few have the first. */
+export const guestWindows = [262_144, 32_768] as const
 export const maxPieceBytes = 256 * 1024
 export const maxFilterBytes = 32_768
 export const maxRulesBytes = 4 * 2 ** 20
 export const maxStartBytes = 4 * 2 ** 20
 /** What a program is told with its release is one datagram. */
 export const maxToldBytes = 32_768
+/** Of DNS, either way. */
+export const maxDatagramBytes = 4096
+export const maxListenedPorts = 64
 
 export const frameTypes = {
   hello: 0x01,
@@ -30,6 +35,8 @@ export const frameTypes = {
   release: 0x16,
   resize: 0x17,
   connect: 0x18,
+  listen: 0x19,
+  answer: 0x1a,
   gated: 0x1f,
   started: 0x20,
   failed: 0x21,
@@ -38,6 +45,8 @@ export const frameTypes = {
   gone: 0x24,
   connected: 0x25,
   closed: 0x26,
+  accepted: 0x27,
+  query: 0x28,
   fatal: 0x7f,
 } as const
 
@@ -78,6 +87,8 @@ export const frameRules: Readonly<Record<Side, readonly FrameRule[]>> = {
     rule('release', [0, maxToldBytes]),
     rule('resize', [4, 4]),
     rule('connect', [2, 2]),
+    rule('listen', [0, maxListenedPorts * 2], { ofRun: false, unit: 2 }),
+    rule('answer', [0, maxDatagramBytes]),
   ],
   warden: [
     rule('hello', [8, 8], { ofRun: false }),
@@ -90,6 +101,8 @@ export const frameRules: Readonly<Record<Side, readonly FrameRule[]>> = {
     rule('gone', [0, 0]),
     rule('connected', [0, 0]),
     rule('closed', [4, 4]),
+    rule('accepted', [24, 24]),
+    rule('query', [1, maxDatagramBytes]),
     rule('fatal', [0, 256], { ofRun: false }),
   ],
 }

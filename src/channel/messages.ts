@@ -1,6 +1,7 @@
 /** What the warden's control frames say, checked field by field. */
+import type { GuestConnection } from '../contract/egress.js'
 import { SandboxError } from '../contract/errors.js'
-import { protocolVersion, readU32, windowBytes } from './frames.js'
+import { guestWindows, protocolVersion, readU32, windowBytes } from './frames.js'
 
 export interface WardenExit {
   /** `lost`: the run's keeper was killed, so nobody saw how the program ended. */
@@ -71,6 +72,30 @@ export function parseRefusal(payload: Uint8Array, port: number): SandboxError {
 export function parseClosed(payload: Uint8Array, port: number): SandboxError | undefined {
   const errno = readErrno(payload, 0, 'CLOSED')
   return errno === 0 ? undefined : new SandboxError('conflict', `the connection to port ${port} in the cell broke off (errno ${errno})`)
+}
+
+export interface Accepted extends Pick<GuestConnection, 'door' | 'address' | 'port'> {
+  readonly window: number
+}
+
+const doors = [undefined, 'proxy', 'direct'] as const
+
+/** Where a program's connection was meant to go. */
+export function parseAccepted(payload: Uint8Array): Accepted {
+  const [number = 0, family] = payload
+  const door = doors[number]
+  if (!door) throw broken(`ACCEPTED at unknown door ${number}`)
+  const port = (payload[2] as number) | ((payload[3] as number) << 8)
+  if (port === 0) throw broken('ACCEPTED at port 0')
+  const window = guestWindows.find((bytes) => bytes === readU32(payload, 20))
+  if (window === undefined) throw broken(`ACCEPTED with a window of ${readU32(payload, 20)} bytes`)
+  if (family === 4) return { door, port, window, address: payload.subarray(4, 8).join('.') }
+  if (family === 6) return { door, port, window, address: groupsOf(payload.subarray(4, 20)).join(':') }
+  throw broken(`ACCEPTED of unknown family ${family}`)
+}
+
+function groupsOf(address: Uint8Array): string[] {
+  return Array.from({ length: 8 }, (_, index) => (((address[index * 2] as number) << 8) | (address[index * 2 + 1] as number)).toString(16))
 }
 
 function readErrno(payload: Uint8Array, at: number, name: 'FAILED' | 'CLOSED'): number {

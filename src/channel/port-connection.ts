@@ -30,6 +30,9 @@ export interface PortConnectionOptions {
   readonly id: number
   readonly port: number
   readonly link: Link
+  readonly window?: number
+  /** A program inside made it. Then it does not keep this process alive by itself. */
+  readonly isOpen?: boolean
 }
 
 export class PortConnection implements WardenConnection, Party {
@@ -43,18 +46,22 @@ export class PortConnection implements WardenConnection, Party {
   readonly #closed = new Latch<void>()
   #gone: Latch<void> | undefined
   #isGone = false
-  #state: 'connecting' | 'open' | 'over' = 'connecting'
+  readonly #isGuests: boolean
+  #state: 'connecting' | 'open' | 'over'
   #failure: SandboxError | undefined
 
-  constructor({ id, port, link }: PortConnectionOptions) {
-    const flow: FlowOptions = { run: id, outbox: link.outbox }
+  constructor({ id, port, link, window, isOpen = false }: PortConnectionOptions) {
+    const flow: FlowOptions = { run: id, outbox: link.outbox, window }
     this.id = id
     this.#port = port
     this.#link = link
     this.#input = new InputFlow({ ...flow, isFed: true })
     this.#credit = new OutputCredit(1, flow)
     this.#queue = new OutputQueue((_, bytes) => this.#credit.giveBack(bytes))
+    this.#isGuests = isOpen
+    this.#state = isOpen ? 'open' : 'connecting'
     link.attach(this)
+    if (isOpen) link.letGo()
   }
 
   get connected(): Promise<this> {
@@ -161,6 +168,7 @@ export class PortConnection implements WardenConnection, Party {
     this.#state = 'over'
     this.#credit.finish()
     this.#input.finish()
+    if (this.#isGuests) this.#link.hold()
     this.#link.detach(this)
   }
 

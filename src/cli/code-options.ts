@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { ownName } from './print.js'
 import type { RunFlags } from './run-flags.js'
-import { addLimits, addProgram, addSandbox } from './run-options.js'
+import { addLimits, addNetwork, addProgram, addSandbox } from './run-options.js'
 
 const notes = (name: string): string => `
 The language is that of -l, or of the file's name: .py .js .mjs .ts .sh
@@ -40,6 +40,7 @@ export function addCode(program: Command, finish: (code: number) => void): void 
     .option('--force', 'with --out: replace files that are there')
   addProgram(command)
   addLimits(command, { timeout: '60s each' })
+  addNetwork(command)
   addSandbox(command)
   command
     .optionsGroup('What we say:')

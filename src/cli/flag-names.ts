@@ -7,6 +7,8 @@ const flagNames: Readonly<Record<string, string>> = {
   root: '--root',
   mounts: '--mount',
   commands: '--command',
+  'network.allow': '--allow',
+  'network.block': '--block',
   seccomp: '--seccomp',
   policy: '--policy',
   lifetime: 'the lifetime that --timeout needs',
@@ -29,13 +31,14 @@ const flagNames: Readonly<Record<string, string>> = {
 }
 
 /** A field where our messages name one: at the start of a sentence or a clause. What a user wrote stands behind it and stays as it is. */
-const field = /(^|[:;.] )(limits\.[a-zA-Z]+|[a-zA-Z]+)(?:\[(\d+)\])?(?:\.([^\s:]+))?(?=: | cannot be enforced: )/g
+const field = /(^|[:;.] )((?:limits|network)\.[a-zA-Z]+|[a-zA-Z]+)(?:\[(\d+)\])?(?:\.([^\s:]+))?(?=: | cannot be enforced: )/g
 
 /** Where a field is named in other words. */
 const otherWords = [
   [/(?<=^|[:;.] )mounts are not available: /g, '--mount is not available: '],
   [/(?<=^|[:;.] )mounts with an overlay are not available: /g, '--here, or --mount with :overlay, is not available: '],
   [/(?<=^|[:;.] )mounts that can be written to are not available: /g, '--mount with :rw is not available: '],
+  [/(?<=^|[:;.] )network is not available: /g, '--allow is not available: '],
   ['(minTier)', '(--min-tier)'],
   [/(?<=^|[:;.] )seccomp profile (?=\S)/g, '--seccomp: profile '],
 ] as const

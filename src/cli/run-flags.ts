@@ -7,10 +7,11 @@ import { commandsSchema, defaultLifetimeMs, envSchema, pathSchema, rootModes, ty
 import { oneOfFlag, parseFlag, refuseFlag } from './flag-values.js'
 import { type LimitFlags, parseLimitFlags } from './limit-flags.js'
 import { parseMountFlag } from './mount-flag.js'
+import { type NetworkFlags, parseNetworkFlags } from './network-flags.js'
 import type { TransferFlags } from './transfer-flags.js'
 
 /** Flags as commander hands them over: text, as the user typed it. */
-export interface RunFlags extends LimitFlags, TransferFlags {
+export interface RunFlags extends LimitFlags, NetworkFlags, TransferFlags {
   readonly env?: readonly string[]
   readonly workdir?: string
   readonly user?: string
@@ -50,6 +51,7 @@ export function parseRunFlags(argv: readonly string[], flags: RunFlags, policy: 
     root: oneOfFlag('--root', rootModes, flags.root),
     mounts: flags.mount?.map(parseMountFlag),
     commands: parseFlag('--command', commandsSchema, flags.command),
+    network: parseNetworkFlags(flags, policy),
     seccomp: flags.seccomp === undefined ? undefined : profilePath(flags.seccomp),
     driver: parseFlag('--driver', specSchema.shape.driver, flags.driver),
     minTier: oneOfFlag('--min-tier', tiers, flags.minTier),

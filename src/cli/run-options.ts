@@ -9,6 +9,8 @@ Input that is piped or redirected to us is handed to it. A limit that you state
 and that cannot be enforced here is refused; ${name} doctor says which can.
 A mount is at /mnt/NAME and read-only unless stated; MODE is ro, rw or overlay,
 which lets it write without touching SRC. A colon in a path is \\:
+*.example.org is any host below example.org, not itself; * any public host. What
+is denied is told on stderr. Private addresses are denied always.
 With --here the folder stays as it is: what changed is shown on stderr, then
 ${name} apply takes it over and ${name} drop forgets it.
 
@@ -41,6 +43,7 @@ export function addRun(program: Command, finish: (code: number) => void): void {
   addProgram(command)
   command.option('--here', 'this folder as /workspace; changes are kept aside')
   addLimits(command, { timeout: '60s' })
+  addNetwork(command)
   addSandbox(command)
   command
     .optionsGroup('What we say:')
@@ -77,6 +80,15 @@ export function addSandbox(command: Command): void {
     .option('--min-tier <TIER>', 'accept no weaker boundary (process)')
     .option('--name <NAME>', 'a name for it')
     .option('--receipt <FILE>', 'write the signed record of what was enforced')
+}
+
+export function addNetwork(command: Command): void {
+  command
+    .optionsGroup('Its network (none):')
+    .option('--allow <HOST[:PORT]>', 'let it reach this host, at 80 and 443 unless stated; may be repeated', repeated)
+    .option('--block <HOST[:PORT]>', 'but not this one; may be repeated', repeated)
+    .option('--net-log <FILE>', 'write down each connection and request, as JSON, one a line')
+    .option('--learn-network', 'let it reach everything public, and say what it needed')
 }
 
 export function addLimits(command: Command, { timeout }: { readonly timeout: string }): void {

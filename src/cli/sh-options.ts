@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { addLimits, addProgram, addSandbox } from './run-options.js'
+import { addLimits, addNetwork, addProgram, addSandbox } from './run-options.js'
 import type { RunFlags } from './run-flags.js'
 
 const notes = `
@@ -18,6 +18,7 @@ export function addSh(program: Command, finish: (code: number) => void): void {
     .passThroughOptions()
   addProgram(command)
   addLimits(command, { timeout: 'any' })
+  addNetwork(command)
   addSandbox(command)
   command
     .optionsGroup('What we say:')

@@ -15,6 +15,7 @@ import { fileIsolationCases } from './cases/isolation-files.js'
 import { inodeIsolationCases } from './cases/isolation-inodes.js'
 import { kernelIsolationCases } from './cases/isolation-kernel.js'
 import { networkIsolationCases } from './cases/isolation-network.js'
+import { networkOffCases } from './cases/network-off.js'
 import { processIsolationCases } from './cases/isolation-processes.js'
 import { lifetimeCases } from './cases/lifetime.js'
 import { pauseCases } from './cases/lifetime-pause.js'
@@ -62,6 +63,7 @@ export const allCases: readonly Case[] = [
   ...fileIsolationCases,
   ...inodeIsolationCases,
   ...networkIsolationCases,
+  ...networkOffCases,
   ...processIsolationCases,
   ...kernelIsolationCases,
   ...rootUserCases,

@@ -77,6 +77,9 @@ def serve(family, address):
         s.bind(address); s.listen(1)
         with socket.socket(family, socket.SOCK_STREAM) as c:
             c.settimeout(2); c.connect(s.getsockname()); return 'connected to itself'
+def interface(request, value=bytes(24)):
+    import fcntl
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s: return fcntl.ioctl(s, request, b'lo'.ljust(16, b'\\0') + value[-24:])
 def pids(): return [p for p in os.listdir('/proc') if p.isdigit()]
 def quietly(path):
     try: return read(path)

@@ -7,7 +7,7 @@ import type { Mount, RootMode, Tier, UserName } from './spec.js'
 export type DriverLimit = Exclude<LimitName, 'time' | 'output'>
 
 /** What a spec may ask of a driver beyond limits and users. */
-export type Feature = 'commands' | 'mounts-ro' | 'mounts-overlay' | 'mounts-rw' | 'root-overlay' | 'pause' | 'liners'
+export type Feature = 'commands' | 'mounts-ro' | 'mounts-overlay' | 'mounts-rw' | 'root-overlay' | 'pause' | 'liners' | 'network' | 'direct-network'
 
 export type Availability = { readonly available: true } | { readonly available: false; readonly why: string }
 
@@ -66,6 +66,16 @@ export interface CellSpec {
   readonly commands: CommandRules | undefined
   /** Whether runs can each be given a liner in it. Only the engine asks for that. */
   readonly liners?: boolean
+  /** Not given: nothing in the cell listens for what its programs want of the world, and nothing ever will. */
+  readonly network?: CellNetwork
+}
+
+/** How the programs of a cell reach the way out. Nothing is decided here: what they say is carried to the engine. */
+export interface CellNetwork {
+  /** Also what they connect to without a proxy, at the ports that the engine names, and their DNS. Needs 'direct-network'. */
+  readonly direct: boolean
+  /** What they are to trust, as PEM: a file of the host's that is copied into the cell. Not given: what the template trusts. */
+  readonly certificates?: string
 }
 
 /** What may be executed and read once only some programs may be started; paths as the cell sees them. */
@@ -169,6 +179,8 @@ export interface Cell {
   readonly beneath?: (index: number) => Promise<Beneath>
   /** Undefined where no run can have one. */
   readonly liners?: CellLiners | undefined
+  /** What its programs find in their environment unless they are given something else; not given: nothing. */
+  readonly env?: Readonly<Record<string, string>>
   /** What must be observed of the cell as a whole; its programs' own posture is the engine's to demand. */
   readonly expects: readonly Expectation[]
   /** What went wrong, in the runtime's own words, for the message when the channel ends early. */

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { NetworkRecord } from './network.js'
 import type { CallOptions, SandboxInfo } from './platform.js'
 import type { Ending } from './run.js'
 
@@ -19,6 +20,8 @@ export type SandboxEvent =
   | { readonly type: 'expired'; readonly at: string; readonly reason: string }
   /** A program met a limit. */
   | { readonly type: 'limited'; readonly at: string; readonly reason: string }
+  /** A program wanted to go where its network does not lead. */
+  | { readonly type: 'denied'; readonly at: string; readonly reason: string; readonly attempt: NetworkRecord }
   /** Only to a reader that was too slow: events before this one were dropped. */
   | { readonly type: 'missed'; readonly at: string; readonly reason: string }
   /** The last one. */

@@ -5,6 +5,7 @@ import type { PlatformLife } from './lifetimes.js'
 import type { PlatformFiles } from './files.js'
 import type { LimitName, LimitsInput } from './limits.js'
 import type { Clamping } from './policy.js'
+import type { CreationOptions, PlatformNetwork } from './platform-network.js'
 import type { PlatformPools } from './pools.js'
 import type { PlatformPorts } from './ports.js'
 import type { PlatformProcesses } from './processes.js'
@@ -89,10 +90,11 @@ export interface Platform extends AsyncDisposable {
   readonly files: PlatformFiles
   readonly snapshots: PlatformSnapshots
   readonly life: PlatformLife
+  readonly network: PlatformNetwork
   readonly pools: PlatformPools
   readonly ports: PlatformPorts
   readonly processes: PlatformProcesses
-  create(spec: SpecInput, options?: CallOptions): Promise<SandboxInfo>
+  create(spec: SpecInput, options?: CreationOptions): Promise<SandboxInfo>
   info(id: string, options?: CallOptions): Promise<SandboxInfo>
   list(filter?: SandboxFilter, options?: CallOptions): AsyncIterable<SandboxInfo>
   start(id: string, request: RunRequest, options?: CallOptions): Promise<PlatformProcess>

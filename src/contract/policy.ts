@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { deferred } from './deferred.js'
 import { limitsSchema } from './limits.js'
+import { maxConnectionsSchema, networkBytesSchema, networkHostSchema, networkRateSchema, networkSchema } from './network.js'
 import type { Json } from './posture.js'
 import {
   commandsSchema,
@@ -36,6 +37,7 @@ const defaultsSchema = deferred(() =>
     minTier: z.enum(tiers).optional().describe('The weakest boundary that is accepted.'),
     env: envSchema.optional().describe('Variables; one that a spec sets itself is left as the spec has it.'),
     commands: commandsSchema.optional().describe('The only programs that may be executed.'),
+    network: networkSchema.optional().describe('The way out of a spec that says nothing of it; a spec that does has its own and nothing of this one.'),
     seccomp: seccompSchema.optional().describe("A seccomp profile in Docker's JSON format: the path of a file, or its content."),
   }),
 )
@@ -44,6 +46,20 @@ const mountsCeilingSchema = deferred(() =>
   z.strictObject({
     sources: z.array(pathSchema).max(256).optional().describe('Folders that a source must be in; any when left out, none when empty.'),
     modes: z.array(z.enum(mountModes)).max(8).optional(),
+  }),
+)
+
+const networkCeilingSchema = deferred(() =>
+  z.strictObject({
+    hosts: z.array(networkHostSchema).max(1024).optional().describe('What entries of allow must be within; anything when left out, nothing when empty.'),
+    private: z
+      .array(z.string().max(100))
+      .max(256)
+      .optional()
+      .describe("Addresses that are not public, as '10.1.0.0/16', and are judged as if they were. Of an operator's policy only: it allows more, not less."),
+    maxConnections: maxConnectionsSchema.optional(),
+    bytes: networkBytesSchema.optional(),
+    bandwidth: networkRateSchema.optional(),
   }),
 )
 
@@ -59,6 +75,10 @@ const ceilingSchema = deferred(() =>
     drivers: z.array(driverNameSchema).max(64).optional(),
     mounts: mountsCeilingSchema.optional(),
     commands: commandsSchema.optional().describe('Programs that a spec may list; one that lists none gets all of these and no others.'),
+    network: z
+      .union([z.literal(false), networkCeilingSchema])
+      .optional()
+      .describe('False: no sandbox has a way out.'),
     seccomp: z.enum(['default-only', 'custom']).optional().describe("Whether a spec may bring a profile of its own, instead of ours or this policy's."),
     env: z.array(envNameSchema).max(1024).optional().describe('Names of variables that a spec or a run may set.'),
   }),
@@ -80,6 +100,7 @@ export const policySchema = deferred(() =>
 export type PolicyInput = z.input<typeof policySchema>
 export type PolicyDefaults = z.output<typeof defaultsSchema>
 export type Ceiling = z.output<typeof ceilingSchema>
+export type NetworkCeiling = NonNullable<Ceiling['network']> | false
 
 /** What one author says, under the name that messages have for it. */
 export interface PolicyLayer {

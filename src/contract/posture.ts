@@ -7,6 +7,7 @@
  * | `namespaces` | `{ cgroup, ipc, mnt, net, pid, user, uts }`, each `'own'` or `'host'` |
  * | `uid-map`, `gid-map` | rows of `[inside, outside, count]` |
  * | `interfaces` | names of the network interfaces |
+ * | `routes` | where there is a way to and over which interface, the loopback's own addresses apart |
  * | `mounts` | rows of `{ target, type, access: 'ro' \| 'rw', nosuid, nodev, noexec }`, sorted by target: those that can be reached, not what lies under another |
  * | `limit.<name>` | the number the kernel states for a limit, under the limit's name; `null` where it states none |
  * | `warden` | `{ capabilities, noNewPrivs, seccomp, filters, cgroup }` of the first process; capabilities as of a program, cgroup `'cell'`, `'none'` where the cell has none, or a text that says where it is |

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { expiryActs } from './lifetimes.js'
 import type { Limits } from './limits.js'
 import { limitsSchema } from './limits.js'
+import { networkSchema } from './network.js'
 import type { PolicyInput, PresetName } from './policy.js'
 import { bytesSchema, durationSchema } from './quantities.js'
 import { snapshotReferenceSchema } from './snapshots.js'
@@ -84,6 +85,8 @@ export const specSchema = z.strictObject({
   mounts: z.array(mountSchema).max(64).default([]),
   /** The only programs that may be executed, by name or absolute path; all when not given, none when empty. */
   commands: commandsSchema.optional(),
+  /** The way out, and what it allows. False: there is none, and never will be. */
+  network: networkSchema.default(false),
   /** A seccomp profile in Docker's JSON format instead of the default one: the path of a file, or its content. */
   seccomp: seccompSchema.optional(),
   /** How much of what a kept process prints is held for its readers, stdout and stderr together; what is older is dropped, and counted. */

@@ -1,22 +1,30 @@
+import { checkCallOptions } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
+import { kindOf } from '../contract/plain-object.js'
+import type { CreationOptions, RequestJudge } from '../contract/platform-network.js'
 import type { StoredSnapshot } from '../contract/snapshot-store.js'
 import type { Spec } from '../contract/spec.js'
 import type { PlannedSandbox } from '../policy/apply.js'
+
+export type CreationOrder = Pick<Creation, 'planned' | 'origin'> & Partial<Pick<Creation, 'onRequest'>>
 
 /** A sandbox that is being made. Whoever holds it can call it off; it then leaves nothing. */
 export class Creation {
   readonly planned: PlannedSandbox
   /** What it begins with; undefined when with nothing. */
   readonly origin: StoredSnapshot | undefined
+  /** Asked about what no rule of its network decides. */
+  readonly onRequest: RequestJudge | undefined
   readonly #controller = new AbortController()
   readonly #caller: AbortSignal | undefined
   readonly #onAbort = (): void => this.abort(this.#caller?.reason)
   readonly #finished: Promise<void>
   #finish!: () => void
 
-  constructor({ planned, origin }: Pick<Creation, 'planned' | 'origin'>, caller: AbortSignal | undefined) {
+  constructor({ planned, origin, onRequest }: CreationOrder, caller: AbortSignal | undefined) {
     this.planned = planned
     this.origin = origin
+    this.onRequest = onRequest
     this.#caller = caller
     this.#finished = new Promise((resolve) => {
       this.#finish = resolve
@@ -50,4 +58,22 @@ export class Creation {
 
 export function closedMeanwhile(): SandboxError {
   return new SandboxError('closed', 'the sandbox was closed while it was created')
+}
+
+/** Throws SandboxError('invalid') naming the one that is wrong. */
+export function checkCreationOptions(options: CreationOptions): CreationOptions {
+  const { onRequest } = checkCallOptions(options, ['signal', 'onRequest'])
+  if (onRequest !== undefined && typeof onRequest !== 'function') throw new SandboxError('invalid', `onRequest: expected a function, got ${kindOf(onRequest)}`)
+  return options
+}
+
+/** As long as it is under way, it can be called off. */
+export async function during<T>(creation: Creation, underWay: Set<Creation>, act: () => Promise<T>): Promise<T> {
+  underWay.add(creation)
+  try {
+    return await act()
+  } finally {
+    underWay.delete(creation)
+    creation.finish()
+  }
 }

@@ -2,6 +2,7 @@ import { checkCallOptions } from '../contract/call-options.js'
 import type { Probe } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { LimitsInput } from '../contract/limits.js'
+import type { CreationOptions } from '../contract/platform-network.js'
 import type { CallOptions, Platform, PlatformProcess, SandboxFilter, SandboxInfo, SandboxUsage } from '../contract/platform.js'
 import type { PlatformBounds } from '../contract/platform-settings.js'
 import type { Policy } from '../contract/policy.js'
@@ -15,12 +16,14 @@ import type { AsideProcess } from './aside-process.js'
 import { ChangesFacet } from './changes-facet.js'
 import { CodeFacet } from './code-facet.js'
 import type { RuntimeSource } from './code-runtimes.js'
-import { closedMeanwhile, Creation } from './creation.js'
+import { checkCreationOptions, closedMeanwhile, Creation, type CreationOrder, during } from './creation.js'
 import { FilesFacet } from './files-facet.js'
 import { Filters, type FilterSource } from './filters.js'
 import { LifeFacet } from './life-facet.js'
 import { LiveSandbox } from './live-sandbox.js'
-import { makeCellInTime, type Makers, prepareCell, type Tools } from './making.js'
+import { type Makers, prepareCell, type Tools } from './making.js'
+import { makeHome } from './making-home.js'
+import { NetworkFacet } from './network-facet.js'
 import { type Remade, type RemakeOrder, remakeCell } from './remaking.js'
 import { PoolsFacet, type PoolsHost } from './pools-facet.js'
 import { PortsFacet } from './ports-facet.js'
@@ -62,6 +65,7 @@ export class Engine implements Platform {
     const { files, hold } = await this.#register.find(id)
     return { files, layers: hold.layered.cell.layers }
   })
+  readonly network = new NetworkFacet((id) => this.#register.find(id))
   readonly ports = new PortsFacet((id) => this.#register.find(id))
   readonly #options: EngineOptions
   readonly #bounds: PlatformBounds
@@ -83,7 +87,7 @@ export class Engine implements Platform {
     this.snapshots = new SnapshotsFacet({
       store: options.snapshots,
       find: (id) => this.#register.find(id),
-      create: (planned, origin, signal) => this.#create(planned, origin, signal),
+      create: (planned, origin, signal) => this.#create({ planned, origin }, signal),
       close: (id) => this.close(id),
     })
     this.code = new CodeFacet((id) => this.#register.find(id), options.runtimes)
@@ -91,13 +95,13 @@ export class Engine implements Platform {
     this.pools = new PoolsFacet(this.#poolsHost())
   }
 
-  async create(input: SpecInput, options: CallOptions = {}): Promise<SandboxInfo> {
-    const { signal } = checkCallOptions(options)
+  async create(input: SpecInput, options: CreationOptions = {}): Promise<SandboxInfo> {
+    const { signal, onRequest } = checkCreationOptions(options)
     signal?.throwIfAborted()
     const plan = (spec: SpecInput): PlannedSandbox => planSandbox(spec, this.#options.policy)
     // Without one nothing is waited for, so that whoever closes everything right after this call calls off this sandbox too.
     const sought = this.snapshots.originOf(input)
-    if (!sought) return this.#create(plan(input), undefined, signal)
+    if (!sought) return this.#create({ planned: plan(input), origin: undefined, onRequest }, signal)
     const closed: SandboxFilter[] = []
     this.#lookups.add(closed)
     try {
@@ -105,16 +109,16 @@ export class Engine implements Platform {
       signal?.throwIfAborted()
       const planned = this.snapshots.plan(input, origin, plan)
       if (closed.some((filter) => matchesFilter(planned, filter))) throw closedMeanwhile()
-      return await this.#create(planned, origin, signal)
+      return await this.#create({ planned, origin, onRequest }, signal)
     } finally {
       this.#lookups.delete(closed)
     }
   }
 
-  async #create(planned: PlannedSandbox, origin: StoredSnapshot | undefined, signal: AbortSignal | undefined): Promise<SandboxInfo> {
+  async #create(order: CreationOrder, signal: AbortSignal | undefined): Promise<SandboxInfo> {
     this.#checkOpen()
     this.pools.checkRoom()
-    const creation = new Creation({ planned, origin }, signal)
+    const creation = new Creation(order, signal)
     return (await during(creation, this.#creations, () => this.#make(creation))).info
   }
 
@@ -192,17 +196,17 @@ export class Engine implements Platform {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isDisposed = true
-    await settleAll([this.closeAll(), this.pools.closeAll()])
+    await settleAll([this.closeAll(), this.pools.closeAll()]).finally(() => this.#options.egress?.close())
   }
 
   async #make(creation: Creation): Promise<LiveSandbox> {
     const { planned, signal } = creation
     const id = this.#register.newId()
     await this.pools.makeRoom()
-    const preparation = await prepareCell({ id, planned, signal, origin: creation.origin?.info }, this.#tools)
+    const preparation = await prepareCell({ id, planned, signal, origin: creation.origin?.info, onRequest: creation.onRequest }, this.#tools)
     signal.throwIfAborted()
-    const made = await makeCellInTime(preparation, this.#tools, { signal, answerMs: this.#bounds.answerMs })
-    const sandbox = this.#bear({ id, planned, preparation, home: { ...made, root: preparation.cell.root }, pooled: false })
+    const home = await makeHome(preparation, this.#tools, { signal, answerMs: this.#bounds.answerMs })
+    const sandbox = this.#bear({ id, planned, preparation, home, pooled: false })
     if (creation.origin) await this.#restore(sandbox, creation.origin, signal)
     this.#register.add(id, sandbox)
     if (signal.aborted) {
@@ -279,17 +283,6 @@ export class Engine implements Platform {
 
   #remake(order: RemakeOrder): Promise<Remade> {
     return remakeCell(order, this.#tools, this.#bounds.answerMs)
-  }
-}
-
-/** As long as it is under way, it can be called off. */
-async function during<T>(creation: Creation, underWay: Set<Creation>, act: () => Promise<T>): Promise<T> {
-  underWay.add(creation)
-  try {
-    return await act()
-  } finally {
-    underWay.delete(creation)
-    creation.finish()
   }
 }
 

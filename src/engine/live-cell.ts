@@ -17,6 +17,7 @@ import { Leftovers } from './leftovers.js'
 import type { Lifetime } from './lifetime.js'
 import { LifetimeClock } from './lifetime-clock.js'
 import type { MadeCell } from './making.js'
+import type { WayOut } from './network.js'
 import { brokenCell } from './open-cell.js'
 import type { ProgramSurroundings } from './program-starter.js'
 import { type Held, ReadyPrograms } from './ready-programs.js'
@@ -26,6 +27,8 @@ import { Zygote } from './zygote.js'
 /** A cell that was looked at, with the root that its programs see. */
 export interface MadeHome extends MadeCell {
   readonly root: TemplateRoot
+  /** Of its sandbox, which it has joined; not given: there is none, or it was there before this cell. */
+  readonly network?: WayOut
   /** Its first program, made ready before it was anyone's. */
   readonly first?: Held
 }

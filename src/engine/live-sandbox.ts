@@ -15,6 +15,7 @@ import { Ledger } from './ledger.js'
 import { Lifetime } from './lifetime.js'
 import type { MadeHome } from './live-cell.js'
 import { brokenCell } from './open-cell.js'
+import { noWayOut, type WayOut } from './network.js'
 import { ProcessTable } from './process-table.js'
 import { readProcesses } from './process-table-usage.js'
 import { isListening } from './ports-listening.js'
@@ -55,6 +56,7 @@ export class LiveSandbox {
     const { info, home, listen } = making
     this.life = this.#createLife()
     this.#hold = this.#createHold(home)
+    home.network?.tell(this.life)
     this.#door = new ProgramDoor({
       policy: making.policy,
       bounds: making.bounds,
@@ -72,6 +74,11 @@ export class LiveSandbox {
       checkOpen: () => this.#checkOpen(),
       onTraffic: () => this.life.activity.touch(),
     })
+  }
+
+  /** Throws SandboxError('conflict') when it was created without one. */
+  get network(): WayOut {
+    return this.#making.home.network ?? noWayOut(this.info.id)
   }
 
   /** Throws SandboxError('conflict') while it has no cell. */
@@ -140,6 +147,16 @@ export class LiveSandbox {
     return changing
   }
 
+  /** Other rules for its way out. */
+  async changeNetwork(change: unknown): Promise<SandboxInfo> {
+    if (this.#over) throw await this.#over
+    const { network, clamped } = this.network.change(change, this.#making.policy)
+    const others = this.#info.clamped.filter(({ field }) => !field.startsWith('network'))
+    this.#info = { ...this.#info, spec: { ...this.#info.spec, network }, clamped: [...others, ...clamped] }
+    this.#origins = { ...this.#origins, network: 'spec' }
+    return this.info
+  }
+
   async usage(): Promise<SandboxUsage> {
     const cell = this.#hold.current?.made.open.cell
     return this.#ledger.usage(cell && (await this.asked(() => cell.usage())))
@@ -195,6 +212,7 @@ export class LiveSandbox {
     const planned = { spec: { ...spec, driver }, clamped, origins: this.#origins, policy: this.#making.policy }
     const { home, limits, unenforced } = await this.#making.remake(planned, signal)
     this.#info = { ...this.#info, spec: { ...spec, limits }, unenforced }
+    this.#making.home.network?.rejoin(home.open.warden)
     return home
   }
 
@@ -270,7 +288,7 @@ export class LiveSandbox {
     this.#hold.callOff(new SandboxError('closed', `sandbox ${this.info.id} is over`))
     // A warden that answers no more does not keep listeners open: its own end ends what they wait for.
     const unreachable = this.ports.close()
-    await Promise.all([this.#hold.close(() => this.life.acts), unreachable])
+    await Promise.all([this.#hold.close(() => this.life.acts), unreachable, this.#making.home.network?.close()])
     void this.#over?.then((why) => {
       this.life.events.tell({ type: 'closed', reason: why.message })
       this.#making.onGone(why)

@@ -1,9 +1,10 @@
 /** From a planned spec to a cell that was looked at: what is wrong or cannot be had is refused before anything is opened. */
 import type { Cell, CellSpec, CommandRules, Driver, Probe, TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
+import type { RequestJudge } from '../contract/platform-network.js'
 import type { SnapshotInfo } from '../contract/snapshots.js'
 import type { Mount, Spec } from '../contract/spec.js'
-import { allowedDrivers, checkMounts, type PlannedSandbox } from '../policy/apply.js'
+import { allowedDrivers, checkMounts, networkRulesOf, type PlannedSandbox } from '../policy/apply.js'
 import { candidates, type Choice, chooseDriver } from '../policy/choose.js'
 import { fileRules } from '../policy/file-rules.js'
 import { templateIdRefusal } from '../policy/snapshot-options.js'
@@ -13,6 +14,7 @@ import { tryCommands } from './command-trial.js'
 import { Deadline } from './deadline.js'
 import type { Filters } from './filters.js'
 import { Inspector } from './inspector.js'
+import { cellNetwork, type EgressSource, type WayWish } from './network-making.js'
 import { type OpenCell, openCell } from './open-cell.js'
 import { checkLined } from './pool-refusals.js'
 import type { Probes } from './probes.js'
@@ -29,6 +31,8 @@ export interface Makers {
   commands(names: readonly string[], root: TemplateRoot): Promise<CommandRules>
   /** The same mounts with every link followed. Throws SandboxError naming the one that may not be handed in. */
   mounts(mounts: readonly Mount[]): Promise<readonly Mount[]>
+  /** The way out; not given: no sandbox can have one. */
+  readonly egress?: EgressSource
   /** False only to measure what looking costs. */
   readonly inspect?: boolean
 }
@@ -41,6 +45,8 @@ export interface Order {
   readonly origin?: SnapshotInfo | undefined
   /** Whether runs can each be given a liner in it. */
   readonly liners?: boolean | undefined
+  /** Asked about what no rule of its network decides. */
+  readonly onRequest?: RequestJudge | undefined
 }
 
 export interface Tools {
@@ -55,6 +61,8 @@ export interface Preparation {
   readonly choice: Choice
   readonly spec: Spec
   readonly cell: CellSpec
+  /** Of its way out; undefined: it has none, and never will. */
+  readonly way: WayWish | undefined
 }
 
 export interface MadeCell {
@@ -76,7 +84,7 @@ async function choose({ spec, policy }: PlannedSandbox, { makers, probes }: Pick
   return { driver, choice }
 }
 
-export async function prepareCell({ id, planned, origin, liners }: Order, tools: Tools): Promise<Preparation> {
+export async function prepareCell({ id, planned, origin, liners, onRequest }: Order, tools: Tools): Promise<Preparation> {
   const { makers, filters } = tools
   const { spec, policy } = planned
   // What liners rely on is the filter of ours; and a cell that promised more than its runs can have is never opened.
@@ -94,8 +102,11 @@ export async function prepareCell({ id, planned, origin, liners }: Order, tools:
   if (moved) throw moved
   checkMounts(mounts, policy)
   const commands = spec.commands && (await makers.commands(spec.commands, root))
-  const cell = { id, root, limits: choice.limits, rootMode: spec.root, mounts, commands, ...(liners && { liners }) }
-  return { driver, choice, spec: { ...spec, limits: choice.limits, mounts: [...mounts] }, cell }
+  const rules = networkRulesOf(spec.network, policy)
+  const way = rules && { rules, onRequest }
+  const network = way && (await cellNetwork(choice.probe, makers.egress))
+  const cell = { id, root, limits: choice.limits, rootMode: spec.root, mounts, commands, ...(liners && { liners }), ...(network && { network }) }
+  return { driver, choice, spec: { ...spec, limits: choice.limits, mounts: [...mounts] }, cell, way }
 }
 
 /** The same, given up when it takes longer than this. */
@@ -109,7 +120,7 @@ export async function makeCellInTime(preparation: Preparation, tools: Tools, { s
   }
 }
 
-interface Patience {
+export interface Patience {
   readonly signal: AbortSignal
   readonly answerMs: number
 }

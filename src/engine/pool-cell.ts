@@ -2,7 +2,8 @@ import type { Spec } from '../contract/spec.js'
 import type { PlannedSandbox } from '../policy/apply.js'
 import { planRun } from '../policy/run.js'
 import type { MadeHome } from './live-cell.js'
-import { makeCellInTime, type Order, prepareCell, type Preparation, type Tools } from './making.js'
+import { type Order, prepareCell, type Preparation, type Tools } from './making.js'
+import { makeHome } from './making-home.js'
 import type { PoolItem } from './pool.js'
 import { limitsOf } from './program-starter.js'
 import { beginReady, type Held, mayWait, type ProgramKind, programKind } from './ready-programs.js'
@@ -44,8 +45,8 @@ export class WarmCell implements PoolItem {
     const { id, planned, signal } = order
     const preparation = await prepareCell(order, tools)
     signal.throwIfAborted()
-    const made = await makeCellInTime(preparation, tools, { signal, answerMs })
-    return new WarmCell({ id, planned, preparation, home: { ...made, root: preparation.cell.root } })
+    const home = await makeHome(preparation, tools, { signal, answerMs })
+    return new WarmCell({ id, planned, preparation, home })
   }
 
   get isAlive(): boolean {
@@ -87,6 +88,7 @@ export class WarmCell implements PoolItem {
     this.#first?.unwanted.abort()
     void this.#first?.made.then((ready) => ready?.run.close().catch(() => undefined))
     warden.close()
+    await this.#home.network?.close()
     await cell.close()
   }
 

@@ -5,11 +5,12 @@ import type { PlannedSandbox } from '../policy/apply.js'
 import { hashOf } from '../receipt/index.js'
 
 /** Why such a sandbox is never made before somebody asks for it; undefined when it may be. */
-export function unpooledBecause({ mounts, from, name, seccomp }: Pick<Spec, 'mounts' | 'from' | 'name' | 'seccomp'>): string | undefined {
+export function unpooledBecause({ mounts, from, name, seccomp, network }: Pick<Spec, 'mounts' | 'from' | 'name' | 'seccomp' | 'network'>): string | undefined {
   if (mounts.length > 0) return 'mounts: what they lead to is looked at when a sandbox is created'
   if (from !== undefined) return 'from: a snapshot is brought in when a sandbox is created'
   if (name !== undefined) return 'name: belongs to one sandbox'
   if (seccomp !== undefined) return 'seccomp: a profile is read when a sandbox is created'
+  if (network !== false && network.credentials !== undefined && network.credentials.length > 0) return 'network.credentials: belong to one sandbox'
   return undefined
 }
 
@@ -32,8 +33,8 @@ export interface ClassOf {
  */
 export function classKey({ planned, fresh, tenant }: ClassOf): string {
   const { spec, origins, policy } = planned
-  const { template, limits, root, user, commands, driver, minTier } = spec
+  const { template, limits, root, user, commands, network, driver, minTier } = spec
   const stated = Object.fromEntries(Object.entries(origins).filter(([field]) => field.startsWith('limits.')))
   const policies = policy.layers.map(({ name, defaults, ceiling, onExceed }) => ({ name, defaults, ceiling, onExceed }))
-  return hashOf({ tenant, fresh, template, limits, root, user, commands: commands ?? null, driver: driver ?? null, minTier, stated, policies })
+  return hashOf({ tenant, fresh, template, limits, root, user, commands: commands ?? null, network, driver: driver ?? null, minTier, stated, policies })
 }

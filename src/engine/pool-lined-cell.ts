@@ -22,6 +22,7 @@ export interface LinedParts {
 /** A cell in which runs have liners, one after another. No program of a guest's runs in it outside of one. */
 export class LinedCell implements PoolItem {
   readonly sandbox: LiveSandbox
+  readonly home: MadeHome
   readonly ended: Promise<unknown>
   readonly templateId: string | undefined
   readonly #zygote: () => ZygoteOrder | undefined
@@ -31,6 +32,7 @@ export class LinedCell implements PoolItem {
 
   constructor({ sandbox, home, zygote, onFailure }: LinedParts) {
     this.sandbox = sandbox
+    this.home = home
     this.ended = home.open.warden.ended
     this.templateId = home.root.id
     this.#zygote = zygote

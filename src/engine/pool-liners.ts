@@ -3,7 +3,8 @@ import type { PlatformProcess } from '../contract/platform.js'
 import type { Receipt, UnsignedReceipt } from '../contract/receipt.js'
 import type { RunRequest } from '../contract/run.js'
 import type { PlannedSandbox } from '../policy/apply.js'
-import { makeCellInTime, prepareCell } from './making.js'
+import { prepareCell } from './making.js'
+import { makeHome } from './making-home.js'
 import { type HandedOut, Pool } from './pool.js'
 import { dropOutdated, type PoolGround, type PoolSizes } from './pool-cells.js'
 import { noLiners } from './pool-refusals.js'
@@ -28,6 +29,13 @@ interface Lease {
   readonly item: LinedCell
   /** Its run is over: the cell waits for the next, or is closed. */
   end(): void
+}
+
+interface LinedRun {
+  readonly id: string
+  readonly planned: PlannedSandbox
+  readonly lease: Lease
+  readonly program: PlatformProcess
 }
 
 /** Cells of one class in which runs have liners, one at a time each. What a run leaves goes with its liner; the cell itself is closed after so many. */
@@ -76,8 +84,11 @@ export class LinerPool {
     await dropOutdated(this.pool, planned.spec.template, this.#ground)
     const lease = await this.pool.acquire((item) => this.#lend(item), signal)
     try {
+      const id = this.#ground.newId()
+      // What others were allowed, carried or counted is not for this run.
+      await lease.item.home.network?.renew(id)
       const program = await lease.item.sandbox.startLined(linedRequest(request, planned), signal)
-      return this.#oneShot({ planned, lease, program })
+      return this.#oneShot({ id, planned, lease, program })
     } catch (error) {
       lease.end()
       throw error
@@ -92,8 +103,7 @@ export class LinerPool {
     const { liners } = preparation.choice.probe.features
     if (!liners.available) throw noLiners(liners.why)
     signal.throwIfAborted()
-    const made = await makeCellInTime(preparation, tools, { signal, answerMs: bounds.answerMs })
-    const home = { ...made, root: preparation.cell.root }
+    const home = await makeHome(preparation, tools, { signal, answerMs: bounds.answerMs })
     const sandbox = this.#ground.bear({ id, planned, preparation, home, pooled: true, isHidden: true })
     const { imports } = this.#order
     const zygote = (): ZygoteOrder | undefined => (this.#hasPython && !this.#isForOne ? { language: 'python', imports: imports ?? [] } : undefined)
@@ -126,7 +136,7 @@ export class LinerPool {
     return { value: { item, end }, over: gone, close }
   }
 
-  #oneShot({ planned, lease, program }: { readonly planned: PlannedSandbox; readonly lease: Lease; readonly program: PlatformProcess }): OneShot {
+  #oneShot({ id, planned, lease, program }: LinedRun): OneShot {
     const { sandbox } = lease.item
     let hasEnded = false
     const note = (): void => {
@@ -136,7 +146,7 @@ export class LinerPool {
     const { spec: hostSpec, ...told } = sandbox.info
     const now = Date.now()
     const times = { createdAt: new Date(now).toISOString(), expiresAt: new Date(now + planned.spec.lifetimeMs).toISOString() }
-    const info = { ...told, ...times, id: this.#ground.newId(), spec: { ...planned.spec, limits: hostSpec.limits }, clamped: planned.clamped }
+    const info = { ...told, ...times, id, spec: { ...planned.spec, limits: hostSpec.limits }, clamped: planned.clamped }
     return {
       sandbox: info,
       program,

@@ -56,8 +56,8 @@ export function countedIn<Request extends object>(request: Request, { group }: P
 }
 
 /** Who it is run as is not for a template to say. A run without a terminal says so, for programs believe TERM. */
-function environmentOf({ plan, user, root }: StartContext): Record<string, string> {
-  return { ...baseEnvironment(root, user), ...(plan.terminal && root.env.TERM === undefined && { TERM: 'xterm-256color' }), ...plan.env }
+function environmentOf({ plan, user, root, cell }: StartContext): Record<string, string> {
+  return { ...baseEnvironment(root, user), ...cell.env, ...(plan.terminal && root.env.TERM === undefined && { TERM: 'xterm-256color' }), ...plan.env }
 }
 
 export function baseEnvironment(root: TemplateRoot, user: Pick<GuestUser, 'home' | 'name'>): Record<string, string> {

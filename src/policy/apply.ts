@@ -3,14 +3,19 @@
  * word where nobody asked for it. What is stated above a cap is refused or lowered, as the policy says whose cap it is; whatever was lowered is
  * reported. A limit that is capped counts as stated from then on: it is enforced, or the sandbox is refused.
  */
+import * as z from 'zod'
+import { SandboxError } from '../contract/errors.js'
 import { type LimitName, type LimitsInput, limitsSchema } from '../contract/limits.js'
+import { type Network, type NetworkRules, networkSchema } from '../contract/network.js'
 import type { Ceiling, Clamping, Origins, Policy } from '../contract/policy.js'
 import type { Mount, Spec, SpecInput } from '../contract/spec.js'
 import { stated } from './ceiling.js'
 import { type Filled, fieldOf, fillSpec, limitsToState, originsOf } from './fill.js'
-import { mergePolicies, noPolicy, parseSpecPolicy } from './policy-file.js'
+import { holdNetwork } from './network-ceiling.js'
+import { type NetworkWish, networkRules } from './network-rules.js'
+import { mergePolicies, noPolicy, parseSpecPolicy, privateOf } from './policy-file.js'
 import { PolicyRefusal } from './policy-refusal.js'
-import { parseObject } from './refusal.js'
+import { parseObject, parseWith } from './refusal.js'
 import type { RunPlan } from './run.js'
 import { parseSpec } from './spec.js'
 import { type Excess, holdEnv, holdLimits, holdMounts, holdWish } from './wish.js'
@@ -39,10 +44,10 @@ export function applyPolicy(input: unknown, policy: Policy): Applied {
 
   const { limits, assumed } = limitsToState(filled, { held, ceiling: policy.ceiling })
   const { from, name, agent, metadata, cwd, idle, onExpiry, ring } = parsed
-  const { lifetime, minTier, user, root, template, driver, mounts, commands, env } = held
+  const { lifetime, minTier, user, root, template, driver, mounts, commands, network, env } = held
   const seccomp = parsed.seccomp ?? policy.defaults.seccomp
   const own = { from, name, agent, metadata, cwd, idle, onExpiry, ring }
-  const spec = { ...own, limits, lifetime, minTier, user, root, template, driver, mounts: [...mounts], commands, env, seccomp }
+  const spec = { ...own, limits, lifetime, minTier, user, root, template, driver, mounts: [...mounts], commands, network, env, seccomp }
   const lowered = excesses.filter((excess) => originOf(filled, excess) !== 'nobody')
   const clamped = clampingsOf(lowered, { layers: policy.layers, excessesOf: (ceiling) => holdWish(wish, ceiling).excesses })
   return { spec: stated(spec) as SpecInput, clamped, assumed, origins: originsOf(filled, { held, ceiling: policy.ceiling }) }
@@ -87,7 +92,7 @@ export interface PlannedSandbox {
 /** Throws SandboxError('invalid') naming the field. */
 export function planSandbox(input: unknown, operator?: Policy): PlannedSandbox {
   const own = parseSpecPolicy(input)
-  const policy = own === undefined ? (operator ?? noPolicy) : operator === undefined ? own : mergePolicies(operator, own)
+  const policy = own === undefined ? (operator ?? noPolicy) : mergePolicies(operator ?? noPolicy, own)
   const { spec: completed, clamped, assumed, origins } = applyPolicy(input, policy)
   const spec = parseSpec(completed)
   const isDemanded = (name: LimitName): boolean => !assumed.includes(name)
@@ -105,6 +110,28 @@ export function checkLimits(input: unknown, policy: Policy): { readonly limits: 
   }
   const { value, excesses } = within(policy.ceiling)
   return { limits: value, clamped: clampingsOf(excesses, { layers: policy.layers, excessesOf: (ceiling) => within(ceiling).excesses }) }
+}
+
+/** Another network for a sandbox that lives, within every cap. Throws as `applyPolicy` does. */
+export function checkNetwork(input: unknown, policy: Policy): { readonly network: NetworkWish; readonly clamped: readonly Clamping[] } {
+  const asked = parseWith(z.strictObject({ network: networkSchema }), { network: input }, 'network').network
+  if (asked === false)
+    throw new SandboxError('invalid', 'network: cannot be taken away: allow nothing instead', { hint: 'sandbox.network.update({ allow: [] })' })
+  networkRules(asked)
+  const isStated = ({ field }: Excess): boolean => Object.hasOwn(asked, field.replace(/^network\.|\[.*$/g, ''))
+  for (const layer of policy.layers) {
+    const excesses = holdNetwork(asked, layer.ceiling.network).excesses.filter(isStated)
+    if (layer.onExceed === 'refuse' && excesses.length > 0) throw refusal(excesses, [layer])
+  }
+  const { value, excesses } = holdNetwork(asked, policy.ceiling.network)
+  const clamped = clampingsOf(excesses.filter(isStated), { layers: policy.layers, excessesOf: (ceiling) => holdNetwork(asked, ceiling.network).excesses })
+  // A sandbox that has a network was allowed one: no cap of its policy takes it away.
+  return { network: value === false ? { allow: [] } : value, clamped }
+}
+
+/** All that decides about the connections of a sandbox; undefined when it has none. */
+export function networkRulesOf(network: Network, policy: Policy): NetworkRules | undefined {
+  return network === false ? undefined : networkRules(network, privateOf(policy))
 }
 
 /** A run may choose its user and its variables itself, so it is held to the caps too: refused, never lowered. */

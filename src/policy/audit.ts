@@ -1,5 +1,6 @@
 import type { Ceiling, Policy } from '../contract/policy.js'
 import { auditLimits, type Machine } from './audit-limits.js'
+import { auditNetwork } from './audit-network.js'
 import { isWithin } from './host-path.js'
 import { printable } from './refusal.js'
 
@@ -22,6 +23,7 @@ export function auditPolicy(policy: Policy, machine: Machine): readonly Finding[
     ...auditMounts(ceiling.mounts),
     ...auditLimits(ceiling, machine),
     ...auditPrograms(policy),
+    ...auditNetwork(policy),
     ...auditProfile(policy),
     ...auditSecrets(policy),
     ...auditDeadEnds(ceiling),

@@ -1,6 +1,7 @@
 import { type LimitName, limitsSchema } from '../contract/limits.js'
 import type { Ceiling } from '../contract/policy.js'
 import { type Tier, tiers } from '../contract/spec.js'
+import { intersectNetworks } from './network-ceiling.js'
 import { isWithin, normalPath } from './host-path.js'
 
 /** What both allow, and no more. Lists come out sorted and without repetition, so that the order of the two does not show. */
@@ -15,6 +16,7 @@ export function intersectCeilings(a: Ceiling, b: Ceiling): Ceiling {
     drivers: inBoth(a.drivers, b.drivers),
     mounts: narrowest(a.mounts, b.mounts),
     commands: inBoth(a.commands, b.commands),
+    network: intersectNetworks(a.network, b.network),
     seccomp: a.seccomp === 'default-only' || b.seccomp === 'default-only' ? ('default-only' as const) : (a.seccomp ?? b.seccomp),
     env: inBoth(a.env, b.env),
   })

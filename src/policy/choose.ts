@@ -113,6 +113,7 @@ function lackingFeatures(spec: Spec, probe: Probe): string[] {
     [spec.mounts.some(({ mode }) => mode === 'ro'), 'mounts-ro', 'mounts are not available'],
     [spec.mounts.some(({ mode }) => mode === 'overlay'), 'mounts-overlay', 'mounts with an overlay are not available'],
     [spec.mounts.some(({ mode }) => mode === 'rw'), 'mounts-rw', 'mounts that can be written to are not available'],
+    [spec.network !== false, 'network', 'network is not available'],
     [spec.root === 'overlay', 'root-overlay', "root: 'overlay' is not available"],
   ]
   const lacking = asked.flatMap(([isAsked, feature, words]) => {

@@ -15,7 +15,7 @@ export function effectivePolicy(policy: Policy): PolicyInput {
   const isOpen = (name: LimitName): boolean => originOf(`limits.${name}`) === 'nobody' && policy.ceiling.limits?.[name] === undefined
   const said = (limits: Wish['limits']): Wish['limits'] =>
     Object.fromEntries(Object.entries(limits).filter(([name]) => !['inodes', 'fileSize'].includes(name) || !isOpen(name as LimitName)))
-  const { limits, lifetime, template, user, root, minTier, env, commands } = held
+  const { limits, lifetime, template, user, root, minTier, env, commands, network } = held
   const defaults = Object.entries({ template, user, root, minTier, commands }).filter(([name, value]) => value !== undefined && !impossible.has(name))
   const lowersOnly = policy.layers.length > 0 && policy.layers.every(({ onExceed }) => onExceed === 'clamp')
   const document: PolicyInput = {
@@ -29,6 +29,7 @@ export function effectivePolicy(policy: Policy): PolicyInput {
       lifetime: valueInFile('lifetime', lifetime),
       ...Object.fromEntries(defaults),
       env: Object.keys(env).length > 0 ? env : undefined,
+      network: network === false ? undefined : network,
       seccomp: policy.defaults.seccomp,
     }),
     ceiling: ceilingInFile(policy.ceiling),

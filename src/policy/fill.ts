@@ -21,7 +21,7 @@ type Origin = 'spec' | 'policy' | 'nobody'
 
 /** Throws SandboxError('invalid') naming the field of a spec that is wrong in itself. */
 export function fillSpec(input: unknown, { defaults, ceiling }: Pick<Policy, 'defaults' | 'ceiling'>): Filled {
-  const parsed = parseObject(specSchema, input, { what: 'spec', objects: ['limits', 'env', 'metadata'] })
+  const parsed = parseObject(specSchema, input, { what: 'spec', objects: objectsIn(input) })
   const asked = stated(input as SpecInput)
   const limits = stated(parsed.limits)
   const given = stated(defaults)
@@ -39,10 +39,17 @@ export function fillSpec(input: unknown, { defaults, ceiling }: Pick<Policy, 'de
       mounts: parsed.mounts,
       commands: parsed.commands ?? given.commands,
       env: { ...given.env, ...parsed.env },
+      network: asked.network === undefined ? (given.network ?? parsed.network) : parsed.network,
       ownProfile: parsed.seccomp !== undefined,
     },
     originOf: originIn({ asked: { ...asked, limits }, given }),
   }
+}
+
+/** The fields that must be plain objects where they are objects at all. */
+function objectsIn(input: unknown): readonly string[] {
+  const network: unknown = typeof input === 'object' && input !== null && 'network' in input ? input.network : undefined
+  return ['limits', 'env', 'metadata', ...(typeof network === 'object' ? ['network'] : [])]
 }
 
 /** Where a list leaves one choice, a spec that says nothing gets it. */
@@ -80,8 +87,17 @@ function originIn({ asked, given }: Sources): Filled['originOf'] {
     if (field.startsWith('mounts[')) return 'spec'
     const [outer, name] = splitField(field)
     if (name === undefined) return origin(asked, given, field)
+    if (outer === 'network') return networkOrigin({ asked, given }, name)
     return outer === 'limits' ? origin(asked.limits, stated(given.limits ?? {}), name) : origin(asked.env, given.env, name)
   }
+}
+
+/** A spec that says something of the network has nothing of a policy's default. */
+function networkOrigin({ asked, given }: Sources, name: string): Origin {
+  const [source, origin] = asked.network === undefined ? ([given.network, 'policy'] as const) : ([asked.network, 'spec'] as const)
+  const key = name.replace(/\[.*$/, '')
+  const isSaid = typeof source === 'object' && Object.hasOwn(source, key) && source[key as keyof typeof source] !== undefined
+  return isSaid ? origin : 'nobody'
 }
 
 /** 'env.A.B' → 'env' and 'A.B'. */
@@ -114,7 +130,7 @@ interface Outcome {
 
 /** What nobody asked for is a policy's all the same where a cap demands it, or makes it another than our default. */
 export function originsOf({ parsed, originOf }: Filled, { held, ceiling }: Outcome): Origins {
-  const fields = ['lifetime', 'minTier', 'user', 'root', 'template', 'mounts', 'commands', 'env', 'seccomp'] as const
+  const fields = ['lifetime', 'minTier', 'user', 'root', 'template', 'mounts', 'commands', 'network', 'env', 'seccomp'] as const
   const isChanged = (field: (typeof fields)[number]): boolean => field !== 'seccomp' && JSON.stringify(held[field]) !== JSON.stringify(parsed[field])
   const limits = (Object.keys(limitsSchema.shape) as LimitName[]).map((name) => [`limits.${name}`, ceiling.limits?.[name] !== undefined] as const)
   return Object.fromEntries(

@@ -4,6 +4,8 @@ import { parseJson } from '../contract/json-text.js'
 import { type Policy, type PolicyDefaults, type PolicyInput, policySchema, presetNames } from '../contract/policy.js'
 import { intersectCeilings, stated } from './ceiling.js'
 import { fillSpec } from './fill.js'
+import { areRangesWithin, checkNetworkCeiling } from './network-ceiling.js'
+import { networkRules } from './network-rules.js'
 import { presets } from './presets.js'
 import { parseObject, printable } from './refusal.js'
 import { holdWish } from './wish.js'
@@ -67,12 +69,24 @@ function presetNamed(text: string) {
 
 /** The ceilings of both hold; what the document says of defaults comes before what the preset says. */
 function extendPreset(document: Document, name: string): Policy {
+  checkNetwork(document)
   const preset = policySchema.parse(document.extends === undefined ? {} : presets[document.extends])
   const ceiling = intersectCeilings(preset.ceiling ?? {}, document.ceiling ?? {})
   const own = stated(document.defaults ?? {})
   refuseContradictions({ defaults: own, ceiling, layers: [] }, name)
   const defaults = lowerDefaults(mergeDefaults(stated(preset.defaults ?? {}), own), ceiling)
   return { defaults, ceiling, layers: [{ name, defaults, ceiling, onExceed: document.onExceed ?? preset.onExceed ?? 'refuse' }] }
+}
+
+/** Hosts and addresses are texts that the schema does not read. Throws SandboxError('invalid') naming the field. */
+function checkNetwork({ defaults, ceiling }: Document): void {
+  checkNetworkCeiling(ceiling?.network)
+  if (defaults?.network === undefined || defaults.network === false) return
+  try {
+    networkRules(defaults.network)
+  } catch (error) {
+    throw error instanceof SandboxError ? new SandboxError(error.code, `defaults.${error.message}`, { cause: error }) : error
+  }
 }
 
 function refuseContradictions(policy: Policy, name: string): void {
@@ -109,11 +123,25 @@ function mergeDefaults(below: PolicyDefaults, above: PolicyDefaults): PolicyDefa
  */
 export function mergePolicies(operator: Policy, own: Policy): Policy {
   refuseProfile(operator, own.defaults.seccomp)
+  refusePrivate(operator, own)
   return {
     defaults: mergeDefaults(operator.defaults, own.defaults),
     ceiling: intersectCeilings(operator.ceiling, own.ceiling),
     layers: [...operator.layers, ...own.layers],
   }
+}
+
+/** Of all that a ceiling says this alone allows more, so it is the operator's to say. */
+function refusePrivate(operator: Policy, own: Policy): void {
+  if (areRangesWithin(privateOf(own), privateOf(operator))) return
+  throw new SandboxError('invalid', "policy.ceiling.network.private: only an operator's policy can name addresses that are not public", {
+    hint: 'GLOVEBOX_POLICY=FILE glovebox run …',
+  })
+}
+
+/** Addresses that are not public and that it names. */
+export function privateOf({ ceiling }: Pick<Policy, 'ceiling'>): readonly string[] {
+  return (ceiling.network !== false && ceiling.network?.private) || []
 }
 
 function refuseProfile({ ceiling, defaults, layers }: Policy, profile: PolicyDefaults['seccomp']): void {

@@ -2,7 +2,7 @@ import type { Json } from '../contract/posture.js'
 import { bytesInUnits, durationInUnits, exactly } from '../contract/quantities.js'
 import { printable } from './refusal.js'
 
-const sizes = ['limits.memory', 'limits.disk', 'limits.fileSize', 'limits.readRate', 'limits.writeRate', 'limits.output']
+const sizes = ['limits.memory', 'limits.disk', 'limits.fileSize', 'limits.readRate', 'limits.writeRate', 'limits.output', 'network.bytes', 'network.bandwidth']
 const durations = ['limits.cpuTime', 'limits.time', 'lifetime']
 
 /** The value of a field as users write it; what was asked is rounded up and what is allowed down, so that the two never read the same. */

@@ -22,6 +22,7 @@ export const presets: Readonly<Record<PresetName, PolicyInput>> = {
       users: ['user'],
       roots: ['readonly'],
       mounts: { sources: [], modes: [] },
+      network: false,
       seccomp: 'default-only',
     },
   },

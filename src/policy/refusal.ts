@@ -54,10 +54,18 @@ function describe(issue: Issue, what: string): string[] {
     case 'invalid_key':
       return issue.issues.map((inner) => `${fieldName(issue.path, what)}: ${wordsOf(inner)}`)
     case 'invalid_union':
+      if (fitting(issue) !== undefined) return (fitting(issue) ?? []).flatMap((inner) => describe({ ...inner, path: [...issue.path, ...inner.path] }, what))
       return [`${fieldName(issue.path, what)}: ${issue.message === 'Invalid input' ? unionWords(issue) : wordsOf(issue)}`]
     default:
       return [`${fieldName(issue.path, what)}: ${wordsOf(issue)}`]
   }
+}
+
+/** What is wrong by the one of the possible kinds that the value is of. */
+function fitting({ errors }: z.core.$ZodIssueInvalidUnion): readonly Issue[] | undefined {
+  const isOtherKind = ({ code, path }: Issue): boolean => path.length === 0 && (code === 'invalid_type' || code === 'invalid_value')
+  const [only, ...others] = errors.filter((issues) => !issues.some(isOtherKind))
+  return others.length === 0 ? only : undefined
 }
 
 const expectedWords: Readonly<Record<string, string>> = {
@@ -72,7 +80,11 @@ const expectedWords: Readonly<Record<string, string>> = {
 
 /** All that would have been taken, and what was given. */
 function unionWords(issue: z.core.$ZodIssueInvalidUnion): string {
-  const expected = issue.errors.flat().flatMap((inner) => (inner.code === 'invalid_type' ? [expectedWords[inner.expected] ?? inner.expected] : []))
+  const expected = issue.errors
+    .flat()
+    .flatMap((inner) =>
+      inner.code === 'invalid_type' ? [expectedWords[inner.expected] ?? inner.expected] : inner.code === 'invalid_value' ? inner.values.map(String) : [],
+    )
   return `expected ${[...new Set(expected)].join(' or ')}, got ${kindOf(issue.input)}`
 }
 

@@ -8,6 +8,7 @@ import type { SandboxFilter, SandboxInfo } from '../contract/platform.js'
 import { idSchema, type Spec, specSchema } from '../contract/spec.js'
 import { checkEnv } from './bounds.js'
 import { checkMountTargets } from './mounts.js'
+import { networkRules } from './network-rules.js'
 import { parseObject, parseWith } from './refusal.js'
 
 const limitNames = Object.keys(limitsSchema.shape) as LimitName[]
@@ -17,6 +18,7 @@ export function parseSpec(input: unknown): Spec {
   const { limits, lifetime, idle, ...rest } = parseObject(specSchema, input, { what: 'spec', objects: ['limits', 'env', 'metadata'] })
   checkEnv(rest.env)
   checkMountTargets(rest.mounts)
+  if (rest.network !== false) networkRules(rest.network)
   return { ...rest, limits: completeLimits(limits), lifetimeMs: lifetime, idleMs: idle }
 }
 

@@ -1,8 +1,10 @@
 import type { LimitName } from '../contract/limits.js'
 import type { Ceiling } from '../contract/policy.js'
+import type { Network } from '../contract/network.js'
 import type { Json } from '../contract/posture.js'
 import { type Mount, mountModes, type RootMode, rootModes, type Tier, tiers, type UserName, userNames } from '../contract/spec.js'
 import { isWithin } from './host-path.js'
+import { holdNetwork } from './network-ceiling.js'
 import { valueInWords } from './policy-words.js'
 import { printable } from './refusal.js'
 
@@ -20,6 +22,7 @@ export interface Wish {
   /** Undefined: all. */
   readonly commands: readonly string[] | undefined
   readonly env: Readonly<Record<string, string>>
+  readonly network: Network
   /** Whether the spec brings a profile of its own. */
   readonly ownProfile: boolean
 }
@@ -51,8 +54,9 @@ export function holdWish(wish: Wish, ceiling: Ceiling): { readonly held: Wish; r
   const mounts = holdMounts(wish.mounts, ceiling.mounts)
   const commands = holdCommands(wish.commands, ceiling.commands)
   const env = holdEnv(wish.env, ceiling.env)
+  const network = holdNetwork(wish.network, ceiling.network)
   const profile = wish.ownProfile && ceiling.seccomp === 'default-only' ? [profileExcess] : []
-  const all = [limits, lifetime, minTier, user, root, template, driver, mounts, commands, env]
+  const all = [limits, lifetime, minTier, user, root, template, driver, mounts, commands, env, network]
   return {
     held: {
       limits: limits.value,
@@ -65,6 +69,7 @@ export function holdWish(wish: Wish, ceiling: Ceiling): { readonly held: Wish; r
       mounts: mounts.value,
       commands: commands.value,
       env: env.value,
+      network: network.value,
       ownProfile: wish.ownProfile,
     },
     excesses: [...all.flatMap(({ excesses }) => excesses), ...profile],

@@ -1,4 +1,5 @@
 import { SandboxError } from '../contract/errors.js'
+import { type Network, networkInJson } from '../contract/network.js'
 import type { Json, Observation } from '../contract/posture.js'
 import type { ReceiptControl } from '../contract/receipt.js'
 import type { Mount, Spec } from '../contract/spec.js'
@@ -26,6 +27,7 @@ export function wishControlsOf(facts: ReceiptFacts): ReceiptControl[] {
     wish('root', asked('root', spec.root), rootFinding(spec, facts)),
     wish('host-paths', asked('mounts', spec.mounts.map(toJson)), mountsFinding(spec.mounts, facts)),
     wish('commands', asked('commands', spec.commands ?? null), commandsFinding(spec, facts)),
+    wish('network', asked('network', networkInJson(spec.network)), networkFinding(spec.network, facts)),
     wish('seccomp-profile', asked('seccomp', profileOf(spec)), filterFinding(facts)),
     wish('environment', asked('env', Object.keys(spec.env).sort()), environmentFinding(facts)),
   ]
@@ -90,6 +92,13 @@ function commandsFinding({ commands }: Spec, facts: ReceiptFacts): Finding {
   if (tried) return by(tried, tried.value)
   if (commands === undefined) return { enforced: null, evidence: 'asserted', source: 'nobody asked for it', verdict: 'not-asked' }
   return unobserved(commands, facts)
+}
+
+/** Without a way out there is nothing but loopback to be found; with one, each connection is decided on the host, which no kernel can be asked about. */
+function networkFinding(network: Network, facts: ReceiptFacts): Finding {
+  const interfaces = observationOf(facts.cell, 'interfaces')
+  if (network !== false) return unobserved(networkInJson(network), facts, 'egress on the host decides about each connection')
+  return interfaces ? by(interfaces, false) : unobserved(false, facts)
 }
 
 /** By its hash when it was given as it is, by its path when it was named. */

@@ -2,7 +2,7 @@ import { SandboxError } from '../contract/errors.js'
 import type { SandboxEvent } from '../contract/lifetimes.js'
 import { kindOf } from '../contract/plain-object.js'
 
-export const sandboxEventTypes = ['exit', 'paused', 'resumed', 'expired', 'limited', 'missed', 'closed'] as const
+export const sandboxEventTypes = ['exit', 'paused', 'resumed', 'expired', 'limited', 'denied', 'missed', 'closed'] as const
 export type SandboxEventType = (typeof sandboxEventTypes)[number]
 export type SandboxEventOf<Type extends SandboxEventType> = Extract<SandboxEvent, { readonly type: Type }>
 

@@ -5,7 +5,7 @@ import type { CallOptions, Platform } from '../contract/platform.js'
 import type { SpecInput } from '../contract/spec.js'
 import type { PlatformOptions } from './sandbox.js'
 
-const platformFacets = ['changes', 'code', 'files', 'life', 'pools', 'ports', 'processes', 'snapshots'] as const
+const platformFacets = ['changes', 'code', 'files', 'life', 'network', 'pools', 'ports', 'processes', 'snapshots'] as const
 const platformMethods = ['create', 'info', 'list', 'start', 'limit', 'usage', 'receipt', 'close', 'closeAll'] as const
 
 /** Undefined when none was given; what is no platform is refused. */

@@ -4,6 +4,7 @@ import { kindOf } from '../contract/plain-object.js'
 import type { PauseOptions } from '../contract/lifetimes.js'
 import type { LimitsInput } from '../contract/limits.js'
 import type { CallOptions, Platform, SandboxFilter, SandboxInfo, SandboxUsage } from '../contract/platform.js'
+import type { CreationOptions } from '../contract/platform-network.js'
 import type { Forward, ForwardOptions } from '../contract/ports.js'
 import type { AttachOptions, ProcessInfo, ProcessName } from '../contract/processes.js'
 import type { Receipt } from '../contract/receipt.js'
@@ -18,6 +19,7 @@ import { type CodePlace, codeOnce, type OneShotOptions, runInSandbox } from './c
 import { EventListeners, type SandboxEventOf, type SandboxEventType } from './events.js'
 import { SandboxFiles } from './files.js'
 import { chunksOf, type InputSource } from './input.js'
+import { SandboxNetwork } from './network.js'
 import { runOptionsRefusal, runRequest, spawnFields, terminalFields, withOwnNames } from './own-options.js'
 import { callOptions, checkPlatform, platformOf } from './platform-check.js'
 import { runOnce, type RunOnceOptions } from './pool-runs.js'
@@ -38,7 +40,7 @@ export interface ConnectOptions extends PlatformOptions {
   readonly resume?: boolean
 }
 
-export type CreateOptions = SpecInput & PlatformOptions
+export type CreateOptions = SpecInput & PlatformOptions & CreationOptions
 
 interface ProgramOptions extends CallOptions, Pick<RunRequest, 'cwd' | 'env' | 'user' | 'timeout' | 'limits'> {
   /** What the program reads; when not given, nothing for a run, and what is written to its `stdin` for a process. */
@@ -66,6 +68,7 @@ export class Sandbox implements AsyncDisposable {
   readonly id: string
   readonly driver: string
   readonly files: SandboxFiles
+  readonly network: SandboxNetwork
   /** The interpreters in it that keep their memory from one execution to the next. */
   readonly contexts: Contexts
   readonly #platform: Platform
@@ -80,6 +83,7 @@ export class Sandbox implements AsyncDisposable {
     this.#previews = new Previews((port, options) => this.forward(port, options))
     this.#snapshots = new SandboxSnapshots(platform, info.id)
     this.driver = info.driver
+    this.network = new SandboxNetwork(platform.network, info.id)
     this.contexts = new Contexts(platform.code, info.id)
     this.files = new SandboxFiles({ files: platform.files.of(info.id), local: new.target.localFiles() })
   }
@@ -87,9 +91,9 @@ export class Sandbox implements AsyncDisposable {
   static async create(options: CreateOptions = {}): Promise<Sandbox> {
     const refusal = callOptionsRefusal(options, 'spec')
     if (refusal) throw refusal
-    const { platform, signal, ...spec } = options
+    const { platform, signal, onRequest, ...spec } = options
     const place = checkPlatform(platform) ?? this.defaultPlatform()
-    return new this(place, await place.create(spec, callOptions(signal)))
+    return new this(place, await place.create(spec, { ...callOptions(signal), ...(onRequest !== undefined && { onRequest }) }))
   }
 
   /** A handle on a sandbox that exists. */

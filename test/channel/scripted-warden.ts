@@ -1,6 +1,15 @@
 import { type Duplex, duplexPair } from 'node:stream'
 import { connectWarden, type StartRequest, type Warden, type WardenProcess } from '../../src/channel/index.js'
-import { encodeFrame, encodeNumberFrame, type FrameAddress, FrameDecoder, type FrameName, type StreamNumber, windowBytes } from '../../src/channel/frames.js'
+import {
+  encodeFrame,
+  encodeNumberFrame,
+  type FrameAddress,
+  FrameDecoder,
+  type FrameName,
+  protocolVersion,
+  type StreamNumber,
+  windowBytes,
+} from '../../src/channel/frames.js'
 
 export interface HeardFrame {
   readonly name: FrameName
@@ -58,7 +67,7 @@ export class ScriptedWarden {
     this.sendRaw(encodeFrame(name, address, payload))
   }
 
-  hello(version = 3, window = windowBytes): void {
+  hello(version = protocolVersion, window = windowBytes): void {
     this.send('hello', {}, numbers(version, window))
   }
 

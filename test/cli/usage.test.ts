@@ -84,7 +84,7 @@ describe('a wrong command line', () => {
     ['an unknown command', ['rnu'], "glovebox: unknown command 'rnu' (did you mean run?)\nhint: glovebox --help\n"],
     ['help of an unknown command', ['help', 'rnu'], "glovebox: unknown command 'rnu' (did you mean run?)\nhint: glovebox --help\n"],
     ['an unknown flag', ['run', '--timout', '1s', '--', 'true'], "glovebox: unknown option '--timout' (did you mean --timeout?)\nhint: glovebox run --help\n"],
-    ['a flag of later versions', ['run', '--allow', 'example.org', '--', 'true'], "glovebox: unknown option '--allow'\nhint: glovebox run --help\n"],
+    ['a flag of later versions', ['run', '--publish', '8080', '--', 'true'], "glovebox: unknown option '--publish'\nhint: glovebox run --help\n"],
     ['no program', ['run'], "glovebox: missing required argument 'COMMAND'\nhint: glovebox run --help\n"],
     ['a command without what to do', ['policy', 'chekc', 'x'], "glovebox: unknown command 'chekc' (did you mean check?)\nhint: glovebox policy --help\n"],
     ['no policy to check', ['policy', 'check'], "glovebox: missing required argument 'FILE'\nhint: glovebox policy check --help\n"],

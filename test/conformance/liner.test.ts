@@ -4,13 +4,14 @@ import { diskAttackCases } from '../../src/conformance/cases/attacks-disk.js'
 import { memoryAttackCases } from '../../src/conformance/cases/attacks-memory.js'
 import { processAttackCases } from '../../src/conformance/cases/attacks-processes.js'
 import { endingCases } from '../../src/conformance/cases/endings.js'
+import { networkOffCases } from '../../src/conformance/cases/network-off.js'
 import { programCases } from '../../src/conformance/cases/programs.js'
 import { usualPatienceMs } from '../../src/conformance/run-cases.js'
 import { createLinedSubject } from './subjects/lined-subject.js'
 import { createWorld, type World } from './world.js'
 
 /** Those about walls are in `allCases` for liners too. */
-const cases = [...programCases, ...endingCases, ...diskAttackCases, ...processAttackCases, ...memoryAttackCases]
+const cases = [...programCases, ...endingCases, ...diskAttackCases, ...processAttackCases, ...memoryAttackCases, ...networkOffCases]
 
 /** Cases in which one run is to meet what another left, or which ask for what no liner has. */
 const elsewhere: Readonly<Record<string, string>> = {

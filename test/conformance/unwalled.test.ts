@@ -4,7 +4,13 @@ import { createHostView } from './host-view.js'
 import { createUnwalledSubject } from './subjects/unwalled-subject.js'
 
 /** What the host itself refuses to an ordinary user, walls or not; only as root can these show that they see a missing wall. */
-const heldByTheHost = ['isolation/writes-outside', 'isolation/system-files', 'isolation/kernel-settings', 'isolation/cgroup-files']
+const heldByTheHost = [
+  'isolation/writes-outside',
+  'isolation/system-files',
+  'isolation/kernel-settings',
+  'isolation/cgroup-files',
+  'isolation/network-settings',
+]
 
 test('without walls at least nine of ten denials go red', { timeout: 600_000 }, async () => {
   await using host = await createHostView({ ownFolders: [], sharedFolders: [] })

@@ -3,7 +3,8 @@ import { engineOptions } from '../../src/compose.js'
 import type { SpecInput } from '../../src/contract/spec.js'
 import { Filters } from '../../src/engine/filters.js'
 import { LiveSandbox } from '../../src/engine/live-sandbox.js'
-import { makeCellInTime, prepareCell } from '../../src/engine/making.js'
+import { prepareCell } from '../../src/engine/making.js'
+import { makeHome } from '../../src/engine/making-home.js'
 import { Probes } from '../../src/engine/probes.js'
 import { infoAtBirth } from '../../src/engine/sandbox-birth.js'
 import { planSandbox } from '../../src/policy/apply.js'
@@ -23,7 +24,7 @@ export async function openLined(spec: SpecInput = {}): Promise<LinedSandbox> {
   const { signal } = new AbortController()
   const tools = { makers: options, filters: new Filters(options.filter), probes: new Probes() }
   const preparation = await prepareCell({ id, planned, signal, liners: true }, tools)
-  const home = { ...(await makeCellInTime(preparation, tools, { signal, answerMs: 20_000 })), root: preparation.cell.root }
+  const home = await makeHome(preparation, tools, { signal, answerMs: 20_000 })
   const sandbox = new LiveSandbox({
     info: infoAtBirth({ id, planned, preparation, home, pooled: false }),
     home,

@@ -15,7 +15,17 @@ beforeEach(() => {
   driver = new PlainDriver()
   driver.probeResult = {
     ...plainProbe,
-    features: { commands: here, 'mounts-ro': here, 'mounts-overlay': here, 'mounts-rw': here, 'root-overlay': here, liners: here, pause: here },
+    features: {
+      commands: here,
+      'mounts-ro': here,
+      'mounts-overlay': here,
+      'mounts-rw': here,
+      'root-overlay': here,
+      liners: here,
+      pause: here,
+      network: here,
+      'direct-network': here,
+    },
   }
 })
 

@@ -55,6 +55,8 @@ export const plainProbe: Probe = {
     'root-overlay': absent,
     liners: absent,
     pause: { available: true },
+    network: absent,
+    'direct-network': absent,
   },
   users: { user: { available: true }, root: { available: false, why: 'there is one id here' } },
   filtersSyscalls: false,

@@ -37,6 +37,21 @@ const templates = fc.constantFrom('host', 'python', 'node')
 const drivers = fc.constantFrom('bwrap', 'fake')
 const listOf = <T>(item: fc.Arbitrary<T>) => fc.array(item, { maxLength: 4 })
 
+type HostEntry = string | { cidr?: string; host?: string; ports?: number[] }
+
+const host = fc.constantFrom('*', '*:5432', 'a.example', 'a.example:443', '*.a.example', 'deep.b.a.example', '*.b.a.example:443', '203.0.113.7')
+const entry: fc.Arbitrary<HostEntry> = fc.oneof(
+  host,
+  fc.constantFrom<HostEntry[]>(
+    { cidr: '203.0.113.0/24' },
+    { cidr: '203.0.113.0/28', ports: [443, 8443] },
+    { host: '*.a.example', ports: [80, 443, 8080] },
+    { cidr: '2001:db8::/32', ports: [80] },
+  ),
+)
+const maxConnections = fc.integer({ min: 1, max: 1000 })
+const networkBytes = fc.integer({ min: 1024, max: 2 ** 40 })
+
 export const ceilings: fc.Arbitrary<Ceiling> = some({
   limits,
   lifetime,
@@ -47,6 +62,15 @@ export const ceilings: fc.Arbitrary<Ceiling> = some({
   drivers: listOf(drivers),
   mounts: some({ sources: listOf(folder), modes: listOf(fc.constantFrom(...mountModes)) }),
   commands: listOf(programs),
+  network: fc.oneof(
+    fc.constant(false as const),
+    some<{ hosts: HostEntry[]; maxConnections: number; bytes: number; bandwidth: number }>({
+      hosts: listOf(entry),
+      maxConnections,
+      bytes: networkBytes,
+      bandwidth: networkBytes,
+    }),
+  ),
   seccomp: fc.constantFrom('default-only' as const, 'custom' as const),
   env: listOf(variables),
 })
@@ -64,6 +88,17 @@ export const specs: fc.Arbitrary<SpecInput> = some({
     selector: ({ target }) => target,
   }),
   commands: listOf(programs),
+  network: fc.oneof(
+    fc.constant(false as const),
+    some<{ allow: HostEntry[]; block: HostEntry[]; maxConnections: number; bytes: number; bandwidth: number; terminate: boolean }>({
+      allow: listOf(entry),
+      block: listOf(entry),
+      maxConnections,
+      bytes: networkBytes,
+      bandwidth: networkBytes,
+      terminate: fc.boolean(),
+    }),
+  ),
   seccomp: fc.constant('/p.json'),
   env: fc.dictionary(variables, fc.constant('x')),
 })

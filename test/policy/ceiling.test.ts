@@ -2,10 +2,14 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SandboxError } from '../../src/contract/errors.js'
 import type { Ceiling, Policy } from '../../src/contract/policy.js'
+import type { Network, NetworkRules } from '../../src/contract/network.js'
 import { type SpecInput, tiers } from '../../src/contract/spec.js'
 import { type Applied, applyPolicy, checkLimits, planSandbox } from '../../src/policy/apply.js'
 import { intersectCeilings } from '../../src/policy/ceiling.js'
 import { isWithin } from '../../src/policy/host-path.js'
+import { decide } from '../../src/policy/network-decide.js'
+import { parseHost } from '../../src/policy/network-host.js'
+import { networkRules } from '../../src/policy/network-rules.js'
 import { mergePolicies, noPolicy, parsePolicy } from '../../src/policy/policy-file.js'
 import { parseSpec } from '../../src/policy/spec.js'
 import { ceilings, limitNames, policies, specs } from './arbitrary-policy.js'
@@ -82,9 +86,41 @@ function above(spec: SpecInput, ceiling: Ceiling): string[] {
     modes: mounts.modes !== undefined && parsed.mounts.some(({ mode }) => !mounts.modes?.includes(mode)),
     commands: ceiling.commands !== undefined && (parsed.commands === undefined || parsed.commands.some((name) => !ceiling.commands?.includes(name))),
     env: ceiling.env !== undefined && Object.keys(parsed.env).some((name) => !ceiling.env?.includes(name)),
+    network: isNetworkAbove(parsed.network, ceiling.network),
     seccomp: ceiling.seccomp === 'default-only' && parsed.seccomp !== undefined,
   }
   return [...over, ...unheld.map((name) => `${name} is not stated`), ...Object.keys(faults).filter((name) => faults[name])]
+}
+
+/** Whether anything that the rules let pass is not let pass by the caps, tried host by host. */
+function isNetworkAbove(network: Network, cap: Ceiling['network']): boolean {
+  if (network === false || cap === undefined) return false
+  if (cap === false) return true
+  const { allow, limits } = networkRules(network, ['203.0.113.0/24', '2001:db8::/32'])
+  const passes = (rules: NetworkRules, host: string, port: number): boolean => {
+    const parsed = parseHost(host)
+    return parsed !== undefined && decide(rules, { host: parsed, port, request: 'unknown' }).verdict === 'allow'
+  }
+  const asked = { ...networkRules({}, ['203.0.113.0/24', '2001:db8::/32']), allow }
+  const allowed = cap.hosts && networkRules({ allow: cap.hosts }, ['203.0.113.0/24', '2001:db8::/32'])
+  const hosts = [
+    'a.example',
+    'b.a.example',
+    'deep.b.a.example',
+    'x.deep.b.a.example',
+    'other.example',
+    '203.0.113.7',
+    '203.0.113.200',
+    '[2001:db8::1]',
+    '8.8.8.8',
+  ]
+  const isOver = (value: number | undefined, most: number | undefined): boolean => most !== undefined && !((value ?? Number.POSITIVE_INFINITY) <= most)
+  return (
+    isOver(limits.maxConnections, cap.maxConnections) ||
+    isOver(limits.bytes, cap.bytes) ||
+    isOver(limits.bytesPerSecond, cap.bandwidth) ||
+    (allowed !== undefined && hosts.some((host) => [80, 443, 5432, 8080, 8443].some((port) => passes(asked, host, port) && !passes(allowed, host, port))))
+  )
 }
 
 /** Undefined when it was refused. */

@@ -25,6 +25,7 @@ describe('a spec', () => {
       lifetimeMs: 300_000,
       root: 'readonly',
       mounts: [],
+      network: false,
       onExpiry: 'close',
       ring: 2 ** 20,
       limits: { ...defaultLimits, inodes: 25_600, fileSizeBytes: 100 * 2 ** 20 + 4096, stated: [] },

@@ -28,10 +28,13 @@ const inside = (user: number): string[] => [
 const added = (names: readonly string[]): string[] => names.flatMap((name) => ['--cap-add', `CAP_${name}`])
 
 /** A cell of one id, as an ordinary user makes it. As root the ordinary user is an invented one. */
-export function singleIdCell(more: readonly string[] = []): Peer {
+export function singleIdCell(more: readonly string[] = [], capabilities: readonly string[] = []): Peer {
   const user = isRoot ? { uid: 54321, gid: 54321 } : {}
-  return new Peer(['bwrap', '--uid', '1000', '--gid', '1000', ...walls(WARDEN), ...added(['SYS_ADMIN', 'SETPCAP']), ...inside(1000), ...more], user)
+  const given = added(['SYS_ADMIN', 'SETPCAP', ...capabilities])
+  return new Peer(['bwrap', '--uid', '1000', '--gid', '1000', ...walls(WARDEN), ...given, ...inside(1000), ...more], user)
 }
+
+export const manyIdCapabilities = ['SYS_ADMIN', 'SETUID', 'SETGID', 'KILL', 'SETPCAP', 'CHOWN', 'DAC_OVERRIDE', 'FOWNER']
 
 /** A cell with ids of its own, mapped from outside, as root makes it. */
 export class ManyIdCell implements AsyncDisposable {
@@ -48,10 +51,7 @@ export class ManyIdCell implements AsyncDisposable {
     this.peer = new Peer(['bwrap', ...fds, ...walls(warden), ...added(capabilities), ...inside(1000), ...more], { uid: id, gid: id, extra: ['pipe', 'pipe'] })
   }
 
-  static async open(
-    capabilities: readonly string[] = ['SYS_ADMIN', 'SETUID', 'SETGID', 'KILL', 'SETPCAP', 'CHOWN', 'DAC_OVERRIDE', 'FOWNER'],
-    more: readonly string[] = [],
-  ): Promise<ManyIdCell> {
+  static async open(capabilities: readonly string[] = manyIdCapabilities, more: readonly string[] = []): Promise<ManyIdCell> {
     const cell = new ManyIdCell(capabilities, more)
     const { stdio } = cell.peer.child
     const info = await new Promise<string>((resolve) => stdio[3]?.once('data', (bytes: Buffer) => resolve(bytes.toString())))

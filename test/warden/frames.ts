@@ -20,6 +20,8 @@ export const TYPE = {
   RELEASE: 0x16,
   RESIZE: 0x17,
   CONNECT: 0x18,
+  LISTEN: 0x19,
+  ANSWER: 0x1a,
   GATED: 0x1f,
   STARTED: 0x20,
   FAILED: 0x21,
@@ -28,6 +30,8 @@ export const TYPE = {
   GONE: 0x24,
   CONNECTED: 0x25,
   CLOSED: 0x26,
+  ACCEPTED: 0x27,
+  QUERY: 0x28,
   FATAL: 0x7f,
 } as const
 

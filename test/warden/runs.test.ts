@@ -11,7 +11,7 @@ const failureOf = (frame: Frame) => ({ stage: frame.payload.readUInt32LE(0), err
 
 test('HELLO names the version and the window', async () => {
   await using peer = new Peer()
-  expect((await peer.takeType(TYPE.HELLO)).payload).toEqual(u32(3, WINDOW))
+  expect((await peer.takeType(TYPE.HELLO)).payload).toEqual(u32(4, WINDOW))
 })
 
 test('a program is started, heard on both streams, and its exit code told', async () => {

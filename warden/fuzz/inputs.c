@@ -85,7 +85,7 @@ static void add_rules(struct input *input, struct chance *chance)
 
 static void add_frame(struct input *input, struct chance *chance)
 {
-  static const uint8_t types[] = { FRAME_CONFIGURE, FRAME_RULES, FRAME_START, FRAME_STDIN, FRAME_SIGNAL, FRAME_KILL, FRAME_CREDIT, FRAME_CLOSE, FRAME_RELEASE, FRAME_RESIZE, FRAME_CONNECT };
+  static const uint8_t types[] = { FRAME_CONFIGURE, FRAME_RULES, FRAME_START, FRAME_STDIN, FRAME_SIGNAL, FRAME_KILL, FRAME_CREDIT, FRAME_CLOSE, FRAME_RELEASE, FRAME_RESIZE, FRAME_CONNECT, FRAME_LISTEN, FRAME_ANSWER };
   struct input payload;
   struct frame frame = { .type = types[chance_below(chance, sizeof types)] };
   payload.length = 0;
@@ -95,9 +95,11 @@ static void add_frame(struct input *input, struct chance *chance)
   if (frame.type == FRAME_SIGNAL || frame.type == FRAME_CREDIT) add_u32(&payload, 1 + chance_below(chance, 64));
   if (frame.type == FRAME_RESIZE) add_size(&payload, chance);
   if (frame.type == FRAME_CONNECT) add(&payload, "\x90\x1f\0", 2 + chance_below(chance, 2));
+  if (frame.type == FRAME_LISTEN) add(&payload, "\x50\0\xbb\1\0\0", 2 * chance_below(chance, 4));
+  if (frame.type == FRAME_ANSWER) add(&payload, "an answer", chance_below(chance, 10));
   if (frame.type == FRAME_CONFIGURE) add(&payload, "\6\0\0\0\0\0\xff\x7f", 8);
   frame.stream = frame.type == FRAME_CREDIT ? 1 + (uint8_t)chance_below(chance, 3) : 0;
-  frame.run = frame.type == FRAME_CONFIGURE || frame.type == FRAME_RULES || frame.type == FRAME_CLOSE ? 0 : 1 + chance_below(chance, 4);
+  frame.run = frame.type == FRAME_CONFIGURE || frame.type == FRAME_RULES || frame.type == FRAME_LISTEN || frame.type == FRAME_CLOSE ? 0 : 1 + chance_below(chance, 4);
   frame.length = (uint32_t)payload.length;
   uint8_t header[FRAME_HEADER];
   frame_put_header(header, &frame);

@@ -14,6 +14,7 @@ import { ShownAsJson, type Showing, ShownToPerson } from '../code-show.js'
 import { type Source, sourcesOf } from '../code-sources.js'
 import { exitCodeOf, exitCodes, signalExitCode } from '../exit-codes.js'
 import { type Interrupts, watchInterrupts } from '../interrupts.js'
+import { openNetworkReport } from '../network-report.js'
 import { printJson, say } from '../print.js'
 import { openReceiptFile, type ReceiptFile } from '../receipt-file.js'
 import { parseRunFlags } from '../run-flags.js'
@@ -39,10 +40,12 @@ export async function code(files: readonly string[], flags: CodeFlags): Promise<
   const out = flags.out === undefined ? undefined : new OutFolder(flags.out, { force: flags.force === true })
   using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
   if (receipt) await loadReceiptKey()
+  using network = openNetworkReport(flags)
   using interrupts = watchInterrupts()
   await using platform = createPlatform()
   const wanted = { ...spec, ...lifetimeFor({ spec, policy, count: isSession ? undefined : pieces.length }), ...(own !== undefined && { policy: own }) }
-  const info = await platform.create(wanted, { signal: interrupts.signal })
+  const info = await platform.create(wanted, { ...network.creation, signal: interrupts.signal })
+  network.watch(platform, info)
   remark(info, flags)
   const setting: Setting = { platform, info, flags, interrupts, out, cwd: request.cwd, receipt }
   try {
@@ -53,6 +56,7 @@ export async function code(files: readonly string[], flags: CodeFlags): Promise<
     return result
   } finally {
     await platform.close(info.id)
+    await network.tell()
   }
 }
 

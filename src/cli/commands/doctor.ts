@@ -123,6 +123,8 @@ const featureRows: Readonly<Record<Feature, readonly [label: string, by: string]
   'root-overlay': ['root overlay', ''],
   liners: ['liners', ''],
   pause: ['pause', ''],
+  network: ['network', ''],
+  'direct-network': ['network direct', ''],
 }
 
 function describeFeatures({ features }: Probe, colors: Colors): string[] {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createPlatform, loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
 import type { ChangeSet } from '../../contract/changes.js'
 import { reworded, type SandboxError } from '../../contract/errors.js'
+import type { NetworkSummary } from '../../contract/network.js'
 import type { PlatformProcess, SandboxInfo } from '../../contract/platform.js'
 import type { Ending } from '../../contract/run.js'
 import { PolicyRefusal } from '../../policy/policy-refusal.js'
@@ -11,6 +12,7 @@ import { exitCodeOf, signalExitCode } from '../exit-codes.js'
 import { asHere, changesReport, checkHere, type Ended as HereEnded, type Here, keepChanges, sayChanges, withHere } from '../here.js'
 import { forwardInput, type Input, openInput } from '../input.js'
 import { type Interrupts, Stopped, untilAborted, watchInterrupts } from '../interrupts.js'
+import { openNetworkReport } from '../network-report.js'
 import { inShell, printJson, say } from '../print.js'
 import { openReceiptFile } from '../receipt-file.js'
 import { parseRunFlags, type RunFlags } from '../run-flags.js'
@@ -42,13 +44,16 @@ async function runOnce(argv: readonly string[], flags: RunFlags): Promise<number
   using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
   // A key that cannot be had is told before the program has run for nothing.
   if (receipt) await loadReceiptKey()
+  using network = openNetworkReport(flags)
   const input = openInput()
   using interrupts = watchInterrupts()
   await using platform = createPlatform()
-  const info = await platform.create(own === undefined ? spec : { ...spec, policy: own }, { signal: interrupts.signal }).catch((error: unknown) => {
+  const wanted = own === undefined ? spec : { ...spec, policy: own }
+  const info = await platform.create(wanted, { ...network.creation, signal: interrupts.signal }).catch((error: unknown) => {
     throw here ? asHere(error) : error
   })
   if (here) checkHere(info)
+  network.watch(platform, info)
   if (!flags.json && !flags.quiet) sayIfAny(explainUnenforced(info.unenforced))
   if (!flags.json) sayIfAny(explainClamped(info.clamped))
 
@@ -60,7 +65,8 @@ async function runOnce(argv: readonly string[], flags: RunFlags): Promise<number
     await uploadAll(setting)
     program = await platform.start(info.id, { ...request, stdin: input !== undefined, output: {} }, { signal: interrupts.signal })
     const keep = here && keeper(here, { platform, info, command: argv, program })
-    const finished = finish({ program, info, flags, cursor, takeReceipt, keep, signal: interrupts.signal, name: argv[0] ?? '' })
+    const reached = async () => (info.spec.network === false ? undefined : platform.network.summary(info.id))
+    const finished = finish({ program, info, flags, cursor, takeReceipt, keep, reached, signal: interrupts.signal, name: argv[0] ?? '' })
     const code = await orStopped(finished, { interrupts, program, input })
     await downloadAll(setting)
     return code
@@ -71,6 +77,8 @@ async function runOnce(argv: readonly string[], flags: RunFlags): Promise<number
   } finally {
     input?.close()
     await platform.close(info.id)
+    startLine(cursor)
+    await network.tell(argv)
   }
 }
 
@@ -99,18 +107,21 @@ interface Running {
   readonly takeReceipt: () => Promise<void>
   /** Keeps what was written over the folder we were started in. */
   readonly keep: (() => Promise<ChangeSet | undefined>) | undefined
+  /** What it did by its network, if it has one. */
+  readonly reached: () => Promise<NetworkSummary | undefined>
   /** Once told to stop, nothing more is said of the program. */
   readonly signal: AbortSignal
   readonly name: string
 }
 
-async function finish({ program, info, flags, cursor, takeReceipt, keep, signal, name }: Running): Promise<number> {
+async function finish({ program, info, flags, cursor, takeReceipt, keep, reached, signal, name }: Running): Promise<number> {
   if (flags.json) {
     const [captured, ending] = await Promise.all([captureOutput(program), program.ended])
     signal.throwIfAborted()
     await takeReceipt()
     const kept = await keep?.()
-    await printJson({ ...toReport(info, ending, captured), ...(keep && { changes: kept ? changesReport(kept) : null }) })
+    const summary = await reached()
+    await printJson({ ...toReport(info, ending, captured), ...(summary && { network: summary }), ...(keep && { changes: kept ? changesReport(kept) : null }) })
     return exitCodeOf(ending.outcome)
   }
   const streamed = streamOutput(program, cursor)

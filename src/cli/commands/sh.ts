@@ -8,6 +8,7 @@ import { exitCodeOf } from '../exit-codes.js'
 import { forwardInput } from '../input.js'
 import { untilAborted, watchInterrupts } from '../interrupts.js'
 import { parseLimitFlags } from '../limit-flags.js'
+import { openNetworkReport } from '../network-report.js'
 import { openOwnTerminal, type OwnTerminal } from '../own-terminal.js'
 import { say } from '../print.js'
 import { openReceiptFile } from '../receipt-file.js'
@@ -31,9 +32,11 @@ export async function sh(argv: readonly string[], flags: RunFlags): Promise<numb
   checkTransfers(flags)
   using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
   if (receipt) await loadReceiptKey()
+  using network = openNetworkReport(flags)
   using interrupts = watchInterrupts()
   await using platform = createPlatform()
-  const info = await platform.create(own === undefined ? spec : { ...spec, policy: own }, { signal: interrupts.signal })
+  const info = await platform.create(own === undefined ? spec : { ...spec, policy: own }, { ...network.creation, signal: interrupts.signal })
+  network.watch(platform, info)
   const remarks = [flags.quiet ? undefined : explainUnenforced(info.unenforced), explainClamped(info.clamped)]
   for (const remark of remarks) if (remark !== undefined) say(remark)
   const transfers = { flags, platform, id: info.id, signal: interrupts.signal }
@@ -53,6 +56,7 @@ export async function sh(argv: readonly string[], flags: RunFlags): Promise<numb
     terminal.takeBack()
     process.stdin.pause()
     await platform.close(info.id)
+    await network.tell(argv)
   }
 }
 

@@ -1,7 +1,8 @@
 import type { CellSpec, GuestUser } from '../../contract/driver.js'
 import type { MountSource } from '../../sys/mount-source.js'
 import { type Capability, capabilityMask, rootCapabilities, singleIdWardenCapabilities, wardenCapabilities } from './capabilities.js'
-import { hasOverlays, inspectorDescriptor, mappedOwner, placedMounts } from './placed-mounts.js'
+import { copyCertificates, networkArguments, networkCapabilities, passCertificates } from './cell-network.js'
+import { certificatesDescriptor, hasOverlays, inspectorDescriptor, mappedOwner, placedMounts } from './placed-mounts.js'
 import { isOverlay } from './root-mode.js'
 
 /** Whose ids a cell has: a range of the host's for itself, or only the one of whoever started it. */
@@ -115,7 +116,8 @@ export function guestUsers(ids: CellIds): GuestUser[] {
 function launcherArguments(plan: CellPlan): string[] {
   const { spec, ids, ownerPid, programs, cgroups, unveilable } = plan
   const joins = (cgroups?.joins ?? []).flatMap((path) => ['--join', path])
-  const common = ['--parent', `${ownerPid}`, ...(cgroups ? ['--await'] : []), ...joins, ...guestDoors(cgroups).flatMap(({ opened }) => opened)]
+  const certificates = passCertificates(spec, certificatesDescriptor(plan))
+  const common = ['--parent', `${ownerPid}`, ...(cgroups ? ['--await'] : []), ...joins, ...guestDoors(cgroups).flatMap(({ opened }) => opened), ...certificates]
   const placed = placedMounts(plan)
   if (ids.kind === 'single') return [...common, ...placed.flatMap(({ inherited, handed }) => ['--pass', `${inherited}`, `${handed}`])]
   const { diskBytes, inodes } = spec.limits
@@ -154,6 +156,7 @@ function bwrapArguments(plan: CellPlan): string[] {
     ...(isSingle ? ownDevices() : ['--dev-bind', '/tmp/dev', '/dev']),
     ...writableFolders(ids).flatMap(({ path }) => (path.startsWith('/dev/') ? [] : ['--dir', path])),
     ...['--dir', '/run', '--symlink', '/run', '/var/run'],
+    ...copyCertificates(spec),
     ...placedMounts(plan).flatMap(({ mode, name, source, from }) => [mode === 'rw' ? '--bind' : '--ro-bind', isSingle ? source.path : `/tmp/${name}`, from]),
     ...['--ro-bind', isSingle ? programs.warden : '/tmp/warden', wardenPath],
   ]
@@ -161,8 +164,9 @@ function bwrapArguments(plan: CellPlan): string[] {
 
 /** An overlay acts with what the warden has when it is laid, and its own folder of work is closed to everyone. */
 export function givenCapabilities(plan: CellPlan): readonly Capability[] {
-  if (plan.ids.kind === 'range') return wardenCapabilities
-  return hasOverlays(plan) ? [...singleIdWardenCapabilities, 'DAC_OVERRIDE'] : singleIdWardenCapabilities
+  const ofNetwork = networkCapabilities(plan.spec)
+  if (plan.ids.kind === 'range') return [...new Set([...wardenCapabilities, ...ofNetwork])]
+  return [...singleIdWardenCapabilities, ...(hasOverlays(plan) ? (['DAC_OVERRIDE'] as const) : []), ...ofNetwork]
 }
 
 function addCapability(name: Capability): string[] {
@@ -198,6 +202,7 @@ function wardenArguments(plan: CellPlan): string[] {
     ...[...(isSingle ? hostDevices : []), ...readOnlyPaths(plan)].flatMap((path) => ['--readonly', path]),
     ...['--detach', wardenPath],
     ...guestDoors(cgroups).flatMap(({ joined }) => joined),
+    ...networkArguments(spec),
     ...(spec.liners ? ['--cradle', `${cradleIdOf(ids)}`, `${cradleIdOf(ids)}`] : []),
   ]
 }

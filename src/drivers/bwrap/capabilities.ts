@@ -9,6 +9,7 @@ export const capabilityNumbers = {
   SETUID: 7,
   SETPCAP: 8,
   NET_BIND_SERVICE: 10,
+  NET_ADMIN: 12,
   SYS_ADMIN: 21,
   MKNOD: 27,
 } as const

@@ -4,6 +4,7 @@ import type { CgroupLimit } from '../../sys/cgroups.js'
 import { namespaceNames } from '../../sys/posture/namespaces.js'
 import { type CellPlan, givenCapabilities, userId } from './arguments.js'
 import { capabilityMask } from './capabilities.js'
+import { expectedRoutes } from './cell-network.js'
 import { expectedMounts, type HostFiles, readHostFiles } from './expected-mounts.js'
 import { isKernel } from './kernel.js'
 
@@ -22,6 +23,7 @@ export function expectedOfCell({ plan, hasGroups, host = readHostFiles(), counts
     { control: 'uid-map', value: idMap(plan, process.geteuid?.() ?? 0) },
     { control: 'gid-map', value: idMap(plan, process.getegid?.() ?? 0) },
     { control: 'interfaces', value: ['lo'] },
+    { control: 'routes', value: expectedRoutes(plan.spec) },
     { control: 'mounts', value: expectedMounts(plan, host) },
     { control: 'warden', value: expectedWarden({ plan, hasGroups, countsFilters }) },
     ...(plan.spec.liners ? [{ control: 'cradle', value: expectedCradle({ countsFilters }) }] : []),
@@ -59,9 +61,9 @@ function idMap({ ids }: CellPlan, own: number): Json {
   return ids.kind === 'range' ? [[0, ids.base, ids.size]] : [[userId, own, 1]]
 }
 
-/** It mounts nothing any more, and has set a filter of its own. */
+/** It mounts nothing and makes no routes any more, and has set a filter of its own. */
 function expectedWarden({ plan, hasGroups, countsFilters }: Required<Omit<ExpectationOrder, 'host'>>): Json {
-  const kept = capabilityMask(givenCapabilities(plan).filter((name) => name !== 'SYS_ADMIN')).toString(16)
+  const kept = capabilityMask(givenCapabilities(plan).filter((name) => !['SYS_ADMIN', 'NET_ADMIN'].includes(name))).toString(16)
   return {
     capabilities: { effective: kept, permitted: kept, inheritable: '0', bounding: kept, ambient: '0' },
     noNewPrivs: true,

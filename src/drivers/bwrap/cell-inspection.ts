@@ -31,7 +31,7 @@ export interface InspectionOrder {
 export function createInspection({ plan, lease: { cgroup, holds }, own, monitorPid, inspector }: InspectionOrder): CellInspection {
   const expected = expectedOfCell({ plan, hasGroups: cgroup !== undefined })
   const page = own.pageBytes
-  const ofLiner = expected.flatMap((each) => (each.control === 'mounts' ? [linedMounts(each)] : each.control === 'interfaces' ? [each] : []))
+  const ofLiner = expected.flatMap((each) => (each.control === 'mounts' ? [linedMounts(each)] : ['interfaces', 'routes'].includes(each.control) ? [each] : []))
   const id = cradleIdOf(plan.ids)
   const zygote = plan.spec.liners ? { uid: id, gid: id, groups: keptGroups(plan.ids) } : undefined
   const cell = createCellPosture({ own, monitorPid, groups: cgroup, inspector })

@@ -1,5 +1,6 @@
 import type { CellLayer, GivenEntry } from '../../contract/driver.js'
 import { type CellPlan, diskFolders, ownFolders, wardenPath } from './arguments.js'
+import { givenCertificates } from './cell-network.js'
 import { placedMounts } from './placed-mounts.js'
 import { isOverlay } from './root-mode.js'
 
@@ -22,6 +23,7 @@ function givenInRoot(plan: CellPlan): GivenEntry[] {
   return [
     { path: wardenPath.slice(1), type: 'file', mode: 0o444, target: '' },
     ...folders,
+    ...givenCertificates(plan.spec),
     ...links.map(({ path, target }): GivenEntry => ({ path: path.slice(1), type: 'link', mode: 0o777, target })),
   ]
 }

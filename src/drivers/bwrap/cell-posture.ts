@@ -19,6 +19,7 @@ import { isGone, readProc } from '../../sys/posture/proc-files.js'
 import { observeProcess, ownFilters, placeOf, type ProcessFacts, readFacts, type Surroundings } from '../../sys/posture/process-posture.js'
 import { parseStatus } from '../../sys/posture/process-status.js'
 import { childrenOf, descendantsOf, innerPid } from '../../sys/posture/process-tree.js'
+import { hasIpv6, parseRoutes } from '../../sys/posture/routes.js'
 import { type GuestsView, observeGuests } from './guests-posture.js'
 
 /** The cgroups of a cell, as far as its posture needs them. */
@@ -144,6 +145,7 @@ function observeCell(view: CellView, now: Warden): Posture {
       kernel('uid-map', now.uidMap, '/proc/1/uid_map'),
       kernel('gid-map', now.gidMap, '/proc/1/gid_map'),
       kernel('interfaces', interfacesOf(readProc(pid, 'net/dev')), '/proc/1/net/dev'),
+      kernel('routes', routesOf(pid), '/proc/1/net'),
       kernel('mounts', mounts.map(mountRow), '/proc/1/mountinfo'),
       kernel('limit.disk', disk.bytes, '/proc/1/mountinfo'),
       kernel('limit.inodes', disk.inodes, '/proc/1/mountinfo'),
@@ -158,6 +160,10 @@ function observeCell(view: CellView, now: Warden): Posture {
 function interfacesOf(table: string): string[] {
   const names = table.split('\n').flatMap((line) => /^\s*([^\s:|]+):/.exec(line)?.[1] ?? [])
   return names.sort()
+}
+
+function routesOf(pid: number): string[] {
+  return parseRoutes(readProc(pid, 'net/route'), hasIpv6() ? readProc(pid, 'net/ipv6_route') : '')
 }
 
 function mountRow({ target, type, access, nosuid, nodev, noexec }: MountEntry): Json {
@@ -239,6 +245,7 @@ function observeLiner(pid: number): Observation[] {
   const disk = boundsOfDisk(mounts)
   return [
     kernel('interfaces', interfacesOf(readProc(pid, 'net/dev')), '/proc/PID/net/dev'),
+    kernel('routes', routesOf(pid), '/proc/PID/net'),
     kernel('mounts', mounts.map(mountRow), '/proc/PID/mountinfo'),
     kernel('limit.disk', disk.bytes, '/proc/PID/mountinfo'),
     kernel('limit.inodes', disk.inodes, '/proc/PID/mountinfo'),

@@ -18,6 +18,7 @@ export interface CellParts {
   readonly process: SpawnedProcess
   readonly users: readonly GuestUser[]
   readonly layers: readonly CellLayer[]
+  readonly env: Readonly<Record<string, string>>
   readonly beneath: ((index: number) => Promise<Beneath>) | undefined
   readonly limits: CellLimits
   readonly inspection: CellInspection
@@ -43,6 +44,7 @@ export class BwrapCell implements Cell {
   readonly users: readonly GuestUser[]
   readonly workdir = workdir
   readonly layers: readonly CellLayer[]
+  readonly env: Readonly<Record<string, string>>
   readonly beneath?: (index: number) => Promise<Beneath>
   readonly #parts: CellParts
   #closed: Promise<void> | undefined
@@ -53,6 +55,7 @@ export class BwrapCell implements Cell {
     this.channel = parts.process.channel
     this.users = parts.users
     this.layers = parts.layers
+    this.env = parts.env
     if (parts.beneath) this.beneath = parts.beneath
   }
 

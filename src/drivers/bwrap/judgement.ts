@@ -159,7 +159,10 @@ export function judgeCommands(trial: Trial): Availability {
   return { available: false, why: `a cell with rules for files did not open: ${lastLine(trial.said) || 'it ended without a word'}` }
 }
 
-export function judgeFeatures(facts: HostFacts, overlayTrial: string | undefined): Omit<Probe['features'], 'commands' | 'mounts-overlay' | 'pause' | 'liners'> {
+export function judgeFeatures(
+  facts: HostFacts,
+  overlayTrial: string | undefined,
+): Omit<Probe['features'], 'commands' | 'mounts-overlay' | 'pause' | 'liners' | 'network' | 'direct-network'> {
   const mounts = judgeMounts(facts)
   return { 'mounts-ro': mounts, 'mounts-rw': mounts, 'root-overlay': judgeOverlay(facts, overlayTrial) }
 }
@@ -176,6 +179,12 @@ export function judgeLaidMounts(trial: Trial): Availability {
 export function judgeLiners(trial: Trial): Availability {
   if (trial.opened) return { available: true }
   return { available: false, why: `a cell that can make them did not open: ${lastLine(trial.said) || 'it ended without a word'}` }
+}
+
+/** What became of a cell whose warden listens for what programs want of the world. */
+export function judgeNetwork(trial: Trial): Availability {
+  if (trial.opened) return { available: true }
+  return { available: false, why: `a cell with one did not open: ${lastLine(trial.said) || 'it ended without a word'}` }
 }
 
 /** Standing still is the cgroups' to do. */

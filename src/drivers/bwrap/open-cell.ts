@@ -15,6 +15,7 @@ import { type CellInspection, createInspection } from './cell-inspection.js'
 import { cellLayers } from './cell-layers.js'
 import type { OwnPosture } from './cell-posture.js'
 import { createCellLimits } from './cell-limits.js'
+import { networkEnvironment, openCertificates } from './cell-network.js'
 import type { CellSpawner, SpawnOrder } from './cell-spawner.js'
 import { bwrapPath } from './facts.js'
 import { keptGroups } from './kept-groups.js'
@@ -46,7 +47,12 @@ export async function openCell(opening: Opening): Promise<Cell> {
     signal.throwIfAborted()
     const plan = planOf(opening)
     const inspector = inspectorDescriptor(plan)
-    const descriptors = [...opening.sources.map(({ descriptor }) => descriptor), ...(inspector === undefined ? [] : (['pipe'] as const))]
+    using certificates = openCertificates(opening.spec)
+    const descriptors = [
+      ...opening.sources.map(({ descriptor }) => descriptor),
+      ...(inspector === undefined ? [] : (['pipe'] as const)),
+      ...(certificates.descriptor === undefined ? [] : [certificates.descriptor]),
+    ]
     process = await launch(opening, { argv: (ownerPid) => cellArgv({ ...plan, ownerPid }), descriptors })
     const pipe = inspector === undefined ? undefined : process.pipes.get(inspector)
     inspection = createInspection({ plan, lease, own: opening.own, monitorPid: process.pid, inspector: pipe })
@@ -57,6 +63,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
       process,
       users: usersOf(lease),
       layers: cellLayers(plan, isFolder),
+      env: opening.spec.network ? networkEnvironment(opening.spec.network) : {},
       beneath: findBeneath(plan),
       limits,
       inspection,

@@ -47,6 +47,11 @@ export function mappedOwner({ source: { uid, gid, isOwnGroup }, mode }: PlacedMo
   return uid === 0 ? ['-', '-'] : [`${id}`, isOwnGroup ? `${gid}` : '-']
 }
 
+/** The last of those that the launcher inherits. */
+export function certificatesDescriptor(plan: CellPlan): number {
+  return (inspectorDescriptor(plan) ?? firstInheritedFd + (plan.sources?.length ?? 0) - 1) + 1
+}
+
 /** Where the launcher is asked for the filter of one process, after the descriptors of the mounts; only who maps ranges may read it. */
 export function inspectorDescriptor({ ids, sources }: CellPlan): number | undefined {
   return ids.kind === 'range' ? firstInheritedFd + (sources?.length ?? 0) : undefined

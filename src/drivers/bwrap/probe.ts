@@ -16,6 +16,7 @@ import {
   judgeLaidMounts,
   judgeLimits,
   judgeLiners,
+  judgeNetwork,
   judgePause,
   judgeUsers,
   obstacleOf,
@@ -48,12 +49,15 @@ export async function probeHost(options: ProbeOptions): Promise<Probe> {
       ruled: notTried,
       laid: notTried,
       lined: notTried,
+      wired: notTried,
+      direct: notTried,
     })
   const cgroups = await options.cgroups().catch((error: unknown): CgroupsUnavailable => ({ unavailable: String(error) }))
-  const { ruled, laid, lined, plain, overlayTrial } = known === undefined ? await tryAll(options, facts) : allOpened
-  const found = describe(facts, { obstacles: plain.opened ? [] : [obstacleOf(facts, plain)], cgroups, overlayTrial, ruled, laid, lined })
+  const trials = known === undefined ? await tryAll(options, facts) : allOpened
+  const found = describe(facts, { obstacles: trials.plain.opened ? [] : [obstacleOf(facts, trials.plain)], cgroups, ...trials })
   const sharedFiles = options.sharedFiles()
-  const isWorthKeeping = known === undefined && ruled.opened && laid.opened && lined.opened && overlayTrial === undefined && sharedFiles === ''
+  const { overlayTrial, ...cells } = trials
+  const isWorthKeeping = known === undefined && Object.values(cells).every(({ opened }) => opened) && overlayTrial === undefined && sharedFiles === ''
   if (isWorthKeeping && facts.bwrap) options.trials?.keep(facts.bwrap.version)
   return sharedFiles === '' ? found : { ...found, facts: { ...found.facts, 'shared files': sharedFiles } }
 }
@@ -68,11 +72,14 @@ interface Findings {
   readonly laid: Trial
   /** The same of one in which runs can have liners. */
   readonly lined: Trial
+  /** The same of one with a way out, by proxy alone and also without one. */
+  readonly wired: Trial
+  readonly direct: Trial
 }
 
 const notTried: Trial = { opened: false, said: 'not tried' }
 
-function describe(facts: HostFacts, { obstacles, cgroups, overlayTrial, ruled, laid, lined }: Findings): Probe {
+function describe(facts: HostFacts, { obstacles, cgroups, overlayTrial, ruled, laid, lined, wired, direct }: Findings): Probe {
   return {
     driver: 'bwrap',
     tier: 'process',
@@ -86,6 +93,8 @@ function describe(facts: HostFacts, { obstacles, cgroups, overlayTrial, ruled, l
       'mounts-overlay': judgeLaidMounts(laid),
       pause: judgePause(cgroups),
       liners: judgeLiners(lined),
+      network: judgeNetwork(wired),
+      'direct-network': judgeNetwork(direct),
     },
     filtersSyscalls: true,
     isolates: true,
@@ -101,6 +110,7 @@ interface Attempt {
   readonly commands: CellSpec['commands']
   readonly mounts?: CellSpec['mounts']
   readonly liners?: boolean
+  readonly network?: CellSpec['network']
   within(cell: Cell, signal: AbortSignal): Promise<void>
 }
 
@@ -109,6 +119,20 @@ const tryNothing: Attempt = {
   async within(cell, signal) {
     const warden = await connectWarden(cell.channel, { signal })
     warden.close()
+  },
+}
+
+/** Its warden said that it made the routes; the kernel says whether they are there. */
+const tryRoutes: Attempt = {
+  ...tryNothing,
+  network: { direct: true },
+  async within(cell, signal) {
+    const [posture] = await cell.posture({ kind: 'cell' })
+    const isRoutes = ({ control }: { readonly control: string }): boolean => control === 'routes'
+    const found = JSON.stringify(posture?.observations.find(isRoutes)?.value)
+    const expected = JSON.stringify(cell.expects.find(isRoutes)?.value)
+    if (found !== expected) throw new SandboxError('unsupported', `its routes are ${found} instead of ${expected}`)
+    await tryNothing.within(cell, signal)
   },
 }
 
@@ -131,22 +155,28 @@ const tryRules: Attempt = {
 
 type CellTrials = Readonly<Record<'ruled' | 'laid' | 'plain', Trial>>
 
-interface Trials extends CellTrials {
-  readonly lined: Trial
+type LinedTrials = Readonly<Record<'lined' | 'wired' | 'direct', Trial>>
+
+interface Trials extends CellTrials, LinedTrials {
   /** Why a writable root could not be built; undefined where it could, or needs privilege that is not there. */
   readonly overlayTrial: string | undefined
 }
 
-const allOpened: Trials = { ruled: { opened: true }, laid: { opened: true }, lined: { opened: true }, plain: { opened: true }, overlayTrial: undefined }
+const opened: Trial = { opened: true }
+const allOpened: Trials = { ruled: opened, laid: opened, lined: opened, plain: opened, wired: opened, direct: opened, overlayTrial: undefined }
 
 async function tryAll(options: ProbeOptions, facts: HostFacts): Promise<Trials> {
-  const [cells, lined, overlayTrial] = await Promise.all([
-    tryCells(options),
-    // Its warden says hello only when a liner could be made.
-    tryCell(options, { ...tryNothing, liners: true }),
-    canMapRanges(facts) ? tryOverlay() : undefined,
-  ])
-  return { ...cells, lined, overlayTrial }
+  const [cells, lined, overlayTrial] = await Promise.all([tryCells(options), tryLined(options), canMapRanges(facts) ? tryOverlay() : undefined])
+  return { ...cells, ...lined, overlayTrial }
+}
+
+/** All at once, and one by one only where that does not open. Its warden says hello only when a liner could be made, with doors as those of the cell. */
+async function tryLined(options: ProbeOptions): Promise<LinedTrials> {
+  const all = await tryCell(options, { ...tryRoutes, liners: true })
+  if (all.opened) return { lined: all, wired: all, direct: all }
+  const lined = await tryCell(options, { ...tryNothing, liners: true })
+  const direct = await tryCell(options, tryRoutes)
+  return { lined, direct, wired: direct.opened ? direct : await tryCell(options, { ...tryNothing, network: { direct: false } }) }
 }
 
 /** The hardest first: where that opens, the others would. */
@@ -169,7 +199,8 @@ async function tryCells(options: ProbeOptions): Promise<CellTrials> {
 async function tryCell(options: ProbeOptions, attempt: Attempt): Promise<Trial> {
   const signal = AbortSignal.timeout(trialMs)
   try {
-    const cell = await options.open({ ...trialSpec(), commands: attempt.commands, mounts: attempt.mounts ?? [], liners: attempt.liners === true }, signal)
+    const { commands, mounts = [], liners = false, network } = attempt
+    const cell = await options.open({ ...trialSpec(), commands, mounts, liners, ...(network && { network }) }, signal)
     try {
       await attempt.within(cell, signal)
     } finally {

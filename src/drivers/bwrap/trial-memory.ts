@@ -32,7 +32,7 @@ export interface TrialMemory {
 }
 
 /** Raised when more is tried, so that an older memory does not answer for it. */
-const edition = 1
+const edition = 2
 const lastingMs = 3_600_000
 
 interface Kept {

@@ -3,11 +3,12 @@
  * above drivers can be tried in milliseconds and anywhere; it is never chosen unless asked for by name.
  */
 import type { Cell, Driver, GuestUser, RunCounts } from '../../contract/driver.js'
+import { SandboxError } from '../../contract/errors.js'
 import { nativeProgram } from '../../sys/native.js'
 import { processorTimeBelow } from '../../sys/processor-time.js'
 import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
 import { makeTempFolder, removeTree, sweepTempFolders } from '../../sys/temp-folder.js'
-import { probeFake } from './probe.js'
+import { noWay, probeFake } from './probe.js'
 import { Standstill } from './standstill.js'
 
 const endingMs = 5000
@@ -25,7 +26,11 @@ export function createFakeDriver(options: FakeDriverOptions = {}): Driver {
     await swept
     return openFakeCell(options, signal)
   }
-  return { name: 'fake', tier: 'none', probe: () => probeFake(open), open: (_spec, signal) => open(signal) }
+  return { name: 'fake', tier: 'none', probe: () => probeFake(open), open: (spec, signal) => (spec.network ? refuse() : open(signal)) }
+}
+
+function refuse(): Promise<never> {
+  return Promise.reject(new SandboxError('unsupported', `network is not available: ${noWay.why}`, { hint: 'glovebox doctor' }))
 }
 
 async function openFakeCell(options: FakeDriverOptions, signal: AbortSignal): Promise<Cell> {

@@ -3,6 +3,7 @@ import type { Availability, Cell, Enforcement, GuestUser, Obstacle, Probe } from
 
 const noWalls: Enforcement = { enforced: false, why: 'the fake driver has no walls and sets no limits' }
 const notHere: Availability = { available: false, why: 'the fake driver has no root filesystem of its own' }
+export const noWay = { available: false, why: 'the fake driver leaves programs on the network of the host' } as const satisfies Availability
 const probeTimeoutMs = 10_000
 
 /** What the fake driver can do here, found by running a program with it. */
@@ -33,6 +34,8 @@ export async function probeFake(open: (signal: AbortSignal) => Promise<Cell>): P
       'root-overlay': notHere,
       liners: notHere,
       pause: { available: true },
+      network: noWay,
+      'direct-network': noWay,
     },
     users: { user: { available: true }, root: { available: false, why: 'the fake driver runs everything as whoever started it' } },
     filtersSyscalls: false,

@@ -199,7 +199,34 @@ export const wallMutants: readonly Mutant[] = [
     driver: 'bwrap',
     depth: 'driver',
     twist: { driver: misbuilt(({ bwrap, ...rest }) => ({ ...rest, bwrap: [...bwrap, '--share-net'] })) },
-    caughtBy: [...['host-loopback', 'host-abstract-socket', 'no-network', 'namespaces', 'neighbours'].map((id) => `isolation/${id}`), 'ports/of-its-own'],
+    caughtBy: [
+      ...['host-loopback', 'host-abstract-socket', 'no-network', 'network-off-reach', 'network-off-doors', 'network-inbound', 'namespaces', 'neighbours'].map(
+        (id) => `isolation/${id}`,
+      ),
+      'ports/of-its-own',
+    ],
+  },
+  {
+    name: 'opens a door to the way out for which nobody asked',
+    driver: 'bwrap',
+    depth: 'driver',
+    twist: { driver: misbuilt(({ warden, ...rest }) => ({ ...rest, warden: [...warden, '--egress', '3128'] })) },
+    among: 'isolation/',
+    caughtBy: ['isolation/network-off-doors'],
+  },
+  {
+    name: 'makes routes for which nobody asked',
+    driver: 'bwrap',
+    depth: 'driver',
+    twist: {
+      driver: misbuilt(({ bwrap, warden, ...rest }) => ({
+        ...rest,
+        bwrap: [...bwrap, '--cap-add', 'CAP_NET_ADMIN', '--cap-add', 'CAP_NET_BIND_SERVICE'],
+        warden: [...warden, '--egress', '3128', '--direct'],
+      })),
+    },
+    among: 'isolation/',
+    caughtBy: ['no-network', 'network-off-reach', 'network-off-doors'].map((id) => `isolation/${id}`),
   },
   {
     name: "shows the host's /proc unmasked",

@@ -22,6 +22,9 @@ export function lyingWarden(lie: WardenLie): typeof connectWarden {
       connect: (port) => warden.connect(port),
       prepare: () => Promise.resolve(undefined),
       hold: () => warden.hold(),
+      onConnection: (take) => warden.onConnection(take),
+      onQuery: (answer) => warden.onQuery(answer),
+      listen: (ports) => warden.listen(ports),
       start: async (request) => {
         const result = await warden.start(lie.request?.(request) ?? request)
         // A worker is no program: what it is told and answers is none of these lies.
@@ -158,6 +161,7 @@ function facetsOf({
   snapshots,
   changes,
   code,
-}: Platform): Pick<Platform, 'life' | 'pools' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes' | 'code'> {
-  return { life, pools, ports, files, processes, snapshots, changes, code }
+  network,
+}: Platform): Pick<Platform, 'life' | 'pools' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes' | 'code' | 'network'> {
+  return { life, pools, ports, files, processes, snapshots, changes, code, network }
 }

@@ -46,6 +46,8 @@ const boast: Probe = {
     'root-overlay': { available: true },
     liners: { available: true },
     pause: { available: true },
+    network: { available: true },
+    'direct-network': { available: true },
   },
   users: { user: { available: true }, root: { available: true } },
   filtersSyscalls: true,

@@ -26,7 +26,7 @@ export interface GuestOptions {
   readonly driver?: Driver
   readonly limits?: Partial<Limits>
   readonly root?: TemplateRoot
-  readonly spec?: Partial<Pick<CellSpec, 'rootMode' | 'mounts' | 'commands'>>
+  readonly spec?: Partial<Pick<CellSpec, 'rootMode' | 'mounts' | 'commands' | 'network' | 'liners'>>
 }
 
 export async function specOf(options: GuestOptions = {}): Promise<CellSpec> {
@@ -68,7 +68,7 @@ async function runScript({ cell, warden, spec, script, user, limits }: ScriptRun
   const run = cell.beginRun({ memoryBytes: undefined, processes: undefined, ...limits })
   const result = await warden.start({
     argv: ['/bin/sh', '-c', `exec 2>&1\n${script}`],
-    env: spec.root.env,
+    env: { ...spec.root.env, ...cell.env },
     cwd: cell.workdir,
     uid,
     gid,

@@ -30,6 +30,13 @@ describe('the fake driver', () => {
     expect([probe.users.user.available, probe.users.root.available]).toEqual([true, false])
   })
 
+  it('refuses a network, as its probe says', async () => {
+    const driver = createFakeDriver()
+    const { network } = (await driver.probe()).features
+    expect(network).toMatchObject({ available: false })
+    await expect(driver.open({ ...anySpec, network: { direct: false } }, never)).rejects.toMatchObject({ code: 'unsupported' })
+  })
+
   it.each([
     ['is missing', '/no/such/warden'],
     ['is no warden', '/bin/true'],

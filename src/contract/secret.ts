@@ -1,0 +1,37 @@
+import * as z from 'zod'
+
+/** A text that must not be seen by chance: printed, inspected, serialised or hashed it says only that it is one. */
+export class Secret {
+  readonly #text: string
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  /** For the wire, and for nothing else. */
+  reveal(): string {
+    return this.#text
+  }
+
+  toString(): string {
+    return '(secret)'
+  }
+
+  toJSON(): string {
+    return '(secret)'
+  }
+}
+
+const mostCharacters = 16_384
+
+/** The value of a header, as a text or as what an earlier parse made of it. What is wrong with it is told without showing any of it. */
+export const secretSchema = z
+  .union([
+    z
+      .string()
+      .min(1, 'must not be empty')
+      .max(mostCharacters, `must have at most ${mostCharacters} characters`)
+      .regex(/^[\t\x20-\x7e\x80-\xff]*$/, 'must be one line that a header can carry'),
+    z.instanceof(Secret),
+  ])
+  .transform((given) => (typeof given === 'string' ? new Secret(given) : given))

@@ -1,0 +1,152 @@
+/** A guest's connection as a stream, and reading the beginning of one without losing it. */
+import { Duplex } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { GuestConnection } from '../contract/egress.js'
+
+/** Its `setTimeout`, `setNoDelay`, `setKeepAlive`, `ref` and `unref` do nothing: what HTTP calls on a socket. */
+export class GuestStream extends Duplex {
+  readonly #connection: GuestConnection
+  readonly #output: AsyncIterator<Uint8Array>
+
+  constructor(connection: GuestConnection) {
+    super({ allowHalfOpen: true, autoDestroy: true, emitClose: true })
+    this.#connection = connection
+    this.#output = connection.output[Symbol.asyncIterator]()
+    // What breaks off is seen by whoever reads or writes next; here it only must not be nobody's.
+    connection.closed.catch((error: unknown) => this.destroy(asError(error)))
+    // Pipes in both directions listen a lot.
+    this.setMaxListeners(50)
+    // A guest may go at any time, also while nobody listens.
+    this.on('error', () => undefined)
+  }
+
+  override _read(): void {
+    this.#output.next().then(
+      ({ done, value }) => this.push(done === true ? null : Buffer.from(value.buffer, value.byteOffset, value.byteLength)),
+      (error: unknown) => this.destroy(asError(error)),
+    )
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#connection.write(chunk).then(
+      () => done(),
+      (error: unknown) => done(asError(error)),
+    )
+  }
+
+  override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
+    this._write(Buffer.concat(chunks.map(({ chunk }) => chunk)), 'binary', done)
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    this.#connection.end().then(
+      () => done(),
+      (error: unknown) => done(asError(error)),
+    )
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    // Its end needs no waiting for: whoever comes next has a connection of its own.
+    this.#connection.destroy().catch(() => undefined)
+    done(error)
+  }
+
+  /** What HTTP calls after its last answer. */
+  destroySoon(): void {
+    endWith(this)
+  }
+
+  setTimeout(): this {
+    return this
+  }
+
+  setNoDelay(): this {
+    return this
+  }
+
+  setKeepAlive(): this {
+    return this
+  }
+
+  ref(): this {
+    return this
+  }
+
+  unref(): this {
+    return this
+  }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
+}
+
+/** The next bytes, which are taken out; undefined at the end, when the stream breaks off, and when the signal aborts. */
+export function readSome(stream: Duplex, signal?: AbortSignal): Promise<Buffer | undefined> {
+  return new Promise((resolve) => {
+    const finish = (bytes: Buffer | undefined): void => {
+      for (const event of ['end', 'close', 'error']) stream.off(event, stop)
+      stream.off('readable', look)
+      signal?.removeEventListener('abort', stop)
+      resolve(bytes)
+    }
+    const stop = (): void => finish(undefined)
+    const look = (): void => {
+      const bytes = stream.read() as Buffer | null
+      if (bytes !== null) finish(bytes)
+    }
+    if (stream.destroyed || stream.readableEnded || signal?.aborted === true) {
+      finish(undefined)
+      return
+    }
+    for (const event of ['end', 'close', 'error']) stream.on(event, stop)
+    stream.on('readable', look)
+    signal?.addEventListener('abort', stop, { once: true })
+  })
+}
+
+/** What says so little at a time is not worth the copying. */
+const mostParts = 256
+
+/** Reads on until the answer is no longer `'more'`, and puts everything back. Undefined when the stream ended before that, or came in dribs and drabs. */
+export async function peek<Answer>(stream: Duplex, judge: (bytes: Buffer) => Answer | 'more', signal?: AbortSignal): Promise<Answer | undefined> {
+  const parts: Buffer[] = []
+  while (parts.length < mostParts) {
+    const part = await readSome(stream, signal)
+    if (part === undefined) return undefined
+    parts.push(part)
+    const bytes = Buffer.concat(parts)
+    const answer = judge(bytes)
+    if (answer === 'more') continue
+    stream.unshift(bytes)
+    return answer
+  }
+  return undefined
+}
+
+/** Both ways, each until its end; when either breaks off, so does the other. Resolves when nothing more can come. */
+export async function joinBoth(one: Duplex, other: Duplex): Promise<void> {
+  try {
+    await Promise.all([pipeline(one, other), pipeline(other, one)])
+  } finally {
+    one.destroy()
+    other.destroy()
+  }
+}
+
+const lastWordMs = 2000
+
+/** The last word on a connection. What still comes is read away for a moment: ending it at once would take the word with it. */
+export function endWith(stream: Duplex, bytes?: Buffer): void {
+  const timer = setTimeout(() => stream.destroy(), lastWordMs).unref()
+  stream.once('close', () => clearTimeout(timer))
+  stream.once('end', () => stream.destroy())
+  if (bytes) stream.write(bytes)
+  stream.end()
+  stream.resume()
+}
+
+/** Takes out that many bytes which were looked at and put back. */
+export function skip(stream: Duplex, count: number): void {
+  stream.read(count)
+}
