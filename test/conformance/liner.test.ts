@@ -18,6 +18,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'programs/cwd': 'a second run reads what the first wrote',
   'programs/not-executable': 'a second run starts what the first wrote',
   'attacks/cpu-time-daemons': 'nothing outlives the program of a liner',
+  'isolation/network-inbound': 'a second run connects to what the first listens on',
 }
 
 describe('each run in a liner of its own', () => {
