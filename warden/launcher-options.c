@@ -16,7 +16,7 @@
  *   --layer TARGET SOURCE          seen at TARGET of that root, and writable there; may be repeated
  *   --devices                      a /tmp/dev with the plain character devices, in that namespace
  *   --map BASE COUNT INFO BLOCK    id maps `0 BASE COUNT` for bwrap's child; --info-fd and --userns-block-fd are INFO and BLOCK
- *   --inspect FD                   the inherited FD on which that who writes the maps is told a pid, in digits to the end, and answers: `F` and the newest
+ *   --inspect FD                   the inherited FD on which that who writes the maps is told a pid, in digits on a line, and answers: `F` and the newest
  *                                  seccomp filter of that process, or `E` and why it cannot be read; nothing when no pid comes. Only with --map
  *   --drop ID                      run PROGRAM with this uid and gid and no groups
  */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,12 +18,13 @@ pid_t read_pid(int fd)
 {
   char text[16];
   size_t length = 0;
-  for (ssize_t got = 1; got != 0 && length < sizeof text - 1; length += (size_t)got) {
+  for (ssize_t got = 1; got != 0 && length < sizeof text - 1 && !memchr(text, '\n', length); length += (size_t)got) {
     while ((got = read(fd, text + length, sizeof text - 1 - length)) < 0 && errno == EINTR) { }
     if (got < 0) return -1;
   }
-  text[length] = '\0';
   if (length == 0) return 0;
+  if (text[length - 1] == '\n') length--;
+  text[length] = '\0';
   char *end;
   errno = 0;
   long value = strtol(text, &end, 10);

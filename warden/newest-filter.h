@@ -19,7 +19,7 @@ struct filter_reading {
   const char *verb, *object;
 };
 
-/* Reads a pid in digits, to the end; 0 when none came, -1 when that was no pid. */
+/* Reads a pid in digits, to the end of the line or of all; 0 when none came, -1 when that was no pid. */
 pid_t read_pid(int fd);
 /* False when it could not be read; the process goes on either way. */
 bool read_newest_filter(pid_t pid, struct filter_reading *reading);

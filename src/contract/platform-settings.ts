@@ -38,7 +38,7 @@ function isDriver(value: unknown): boolean {
   return typeof driver.name === 'string' && driverMethods.every((name) => typeof driver[name] === 'function')
 }
 
-const countSchema = z.int().min(1)
+const countSchema = deferred(() => z.int().min(1))
 
 /** A policy is judged where policies are. */
 export const platformSettingsSchema = deferred(() =>

@@ -10,12 +10,12 @@ import { templateIdSchema } from './templates.js'
 /** The record of what was enforced. Everything but `signature.value` is signed, in canonical form: keys sorted, no white space (RFC 8785). */
 
 const jsonSchema: z.ZodType<Json> = z.json()
-const evidenceSchema = z.enum(['kernel', 'runtime', 'probe', 'asserted'])
-const countSchema = z.number().min(0)
+const evidenceSchema = deferred(() => z.enum(['kernel', 'runtime', 'probe', 'asserted']))
+const countSchema = deferred(() => z.number().min(0))
 const orNull = <Schema extends z.ZodType>(schema: Schema) => schema.nullable()
-const timeSchema = z.iso.datetime()
-const hashSchema = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits')
-const base64Schema = z.string().regex(/^[A-Za-z0-9+/]+={0,2}$/, 'must be base64')
+const timeSchema = deferred(() => z.iso.datetime())
+const hashSchema = deferred(() => z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits'))
+const base64Schema = deferred(() => z.string().regex(/^[A-Za-z0-9+/]+={0,2}$/, 'must be base64'))
 
 /** One thing that was demanded, and what was found. */
 const controlSchema = deferred(() =>

@@ -81,13 +81,12 @@ export async function openCell(opening: Opening): Promise<Cell> {
 
 /** The groups are made while the launcher stages the mounts, which takes as long. */
 async function launch({ spawn, lease }: Opening, order: SpawnOrder): Promise<SpawnedProcess> {
-  const spawning = spawn(order)
-  const [spawned, built] = await Promise.allSettled([spawning, lease.buildGroups()])
-  if (spawned.status === 'rejected') throw spawned.reason
-  const process = spawned.value
-  if (built.status === 'rejected') {
+  const process = await spawn(order)
+  try {
+    await lease.buildGroups()
+  } catch (error) {
     await endProcess(process, lease.remains)
-    throw built.reason
+    throw error
   }
   if (lease.cgroup) process.channel.write(groupsAreThere)
   return process

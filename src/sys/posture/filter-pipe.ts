@@ -27,7 +27,8 @@ export class FilterPipe {
     const chunks: Buffer[] = []
     this.#pipe.on('data', (chunk: Buffer) => chunks.push(chunk))
     const late = setTimeout(() => this.#pipe.destroy(), this.#timeoutMs)
-    await this.#end(`${pid}`)
+    // A line of its own, because the end of a pipe is told only after whatever else is to be done now.
+    await this.#end(`${pid}\n`)
     clearTimeout(late)
     const answer = Buffer.concat(chunks)
     if (answer[0] !== found) return { unreadable: answer.toString('utf8', 1) || 'the launcher told no filter' }

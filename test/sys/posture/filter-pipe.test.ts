@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { FilterPipe, type InspectorPipe } from '../../../src/sys/posture/filter-pipe.js'
+import { nativeProgram } from '../../../src/sys/native.js'
 import { type SpawnedProcess, spawnProcess } from '../../../src/sys/spawn.js'
 
 /** Reads what it is told from descriptor 3 to the end, then answers there. */
@@ -39,4 +40,11 @@ test('closing without a question lets it go, and waits for its end', async () =>
   await filter.close()
   await process.wait()
   expect([process.diagnosis(), pipe.destroyed]).toEqual(['told ()', true])
+})
+
+test('what reads filters answers as soon as it was told a line', async () => {
+  const process = await spawnProcess([nativeProgram('inspect')], { cwd: '/', env: {} })
+  process.channel.write('not a pid\n')
+  expect((await process.wait()).code).not.toBe(0)
+  expect(process.diagnosis()).toContain('the pid')
 })
