@@ -32,7 +32,7 @@ export interface OpenFront extends AsyncDisposable {
 
 const everywhere = ['127.0.0.0/8']
 
-export function rulesOf(network: Exclude<NetworkInput, false>) {
+function rulesOf(network: Exclude<NetworkInput, false>) {
   const parsed = networkSchema.parse(network)
   if (parsed === false) throw new Error('no network')
   return networkRules(parsed, everywhere)

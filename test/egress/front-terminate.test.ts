@@ -232,6 +232,19 @@ test.each([
   expect(server.connections()).toBe(0)
 })
 
+test('more of HTTP/2 than its length says never reaches another side that speaks HTTP/1.1', async () => {
+  await using server = await httpsServer({ authority, host: 'api.test' })
+  await using front = await openTo(server)
+  const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: other.test\r\n\r\n'
+  const headers = { ':method': 'POST', ':path': '/', ':authority': `api.test:${server.port}`, 'content-length': '2' }
+
+  await askHttp2(await inside(front, { port: server.port, protocols: ['h2'] }), headers, `ok${smuggled}`).catch(() => undefined)
+  await expect.poll(() => front.records.length).toBe(1)
+
+  expect(server.seen.filter(({ url }) => url === '/smuggled')).toEqual([])
+  expect(server.seen.map(({ body }) => body).join('')).not.toContain('smuggled')
+})
+
 const secret = 'Bearer s3cr3t-0f-the-host'
 
 test('a credential is put on the wire for its host, and is nowhere else', async () => {
