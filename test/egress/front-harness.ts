@@ -114,3 +114,10 @@ export async function exchange(port: number, sent: string | Buffer | readonly Bu
 }
 
 export const statusOf = (answer: string): string => answer.split('\r\n')[0] ?? ''
+
+/** However it ended. */
+export function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    socket.once('close', () => resolve())
+  })
+}

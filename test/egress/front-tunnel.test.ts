@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { expect, test } from 'vitest'
 import { testUnless } from '../unless.js'
-import { exchange, openFront, statusOf } from './front-harness.js'
+import { closed, exchange, openFront, statusOf } from './front-harness.js'
 import { httpServer, httpsServer, testAuthority } from './front-servers.js'
 
 const hosts = { 'api.test': '127.0.0.1', 'other.test': '127.0.0.1', 'low.test': '127.66.0.1' }
@@ -138,14 +138,14 @@ test('a beginning of TLS in dribs and drabs is no way around its name', async ()
   const socket = await connected(front.port, `api.test:${server.port}`)
   socket.setNoDelay(true)
   socket.resume()
-  const closed = once(socket, 'close')
+  const ended = closed(socket)
   for (const byte of [0x16, 3, 1, 0x3f, 0xff, 1, 0, 0x3f, 0xfb, ...Array.from({ length: 1000 }, () => 0)]) {
     if (socket.destroyed) break
     socket.write(Buffer.of(byte))
     await new Promise((resolve) => setImmediate(resolve))
   }
   socket.end('what is not looked at any more')
-  await closed
+  await ended
 
   expect(server.received).toEqual([])
   await expect.poll(() => front.records).toMatchObject([{ bytesUp: 0 }])
@@ -285,6 +285,6 @@ test('rules that are replaced end what they no longer allow', async () => {
   front.update({ allow: [] })
 
   socket.resume()
-  await once(socket, 'close')
+  await closed(socket)
   await expect.poll(() => front.records).toMatchObject([{ host: 'api.test', verdict: 'denied' }])
 })
