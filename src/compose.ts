@@ -57,7 +57,7 @@ export function engineOptions(settings: PlatformSettings): EngineOptions {
     machine: thisMachine,
     listen: listenOnLoopback,
     runtimes: runtimeFiles,
-    egress: egressSource(cacheDir),
+    egress: egressSource(settings),
     onIdleExit: whenNothingIsLeftToDo,
     snapshots: snapshotDir === undefined ? createSnapshotStore() : createSnapshotStore(() => snapshotDir),
     ...(operator && { policy: operator }),
@@ -127,10 +127,10 @@ function filterSource(cacheDir: string | undefined): EngineOptions['filter'] {
 }
 
 /** Most platforms have no sandbox with a network: what serves one is loaded when the first is created. */
-function egressSource(cacheDir: string | undefined): NonNullable<EngineOptions['egress']> {
+function egressSource({ cacheDir, trusted = [] }: Pick<PlatformSettings, 'cacheDir' | 'trusted'>): NonNullable<EngineOptions['egress']> {
   let loaded: Promise<NonNullable<EngineOptions['egress']>> | undefined
   const load = (): NonNullable<typeof loaded> =>
-    (loaded ??= import('./egress/source.js').then(({ createEgressSource }) => createEgressSource({ folder: () => cacheDir ?? cachePlace() })))
+    (loaded ??= import('./egress/source.js').then(({ createEgressSource }) => createEgressSource({ folder: () => cacheDir ?? cachePlace(), trusted })))
   return {
     open: async (order) => (await load()).open(order),
     certificates: async () => (await load()).certificates(),

@@ -1,5 +1,6 @@
 import { code } from './code.js'
 import { cold } from './cold.js'
+import { egress } from './egress.js'
 import type { Ground, Section } from './ground.js'
 import { idle } from './idle.js'
 import { many } from './many.js'
@@ -23,7 +24,7 @@ export { renderSummary } from './summary.js'
 export { expectOne, python } from './subjects.js'
 
 /** In the order in which they are measured. */
-export const sections: readonly Section[] = [cold, oneShots, prepared, sustained, warm, code, idle, many]
+export const sections: readonly Section[] = [cold, oneShots, prepared, sustained, warm, code, egress, idle, many]
 
 /** Those that were named, or all but the long ones when none was. */
 export function chooseSections(known: readonly Section[], names: readonly string[]): readonly Section[] {

@@ -7,8 +7,8 @@ interface Called {
 }
 
 const notes = `
-Sections: cold, one-shot, prepared, sustained, warm, code, idle; and many, which
-makes a thousand sandboxes and is measured only when it is named.
+Sections: cold, one-shot, prepared, sustained, warm, code, egress, idle; and
+many, which makes a thousand sandboxes and is measured only when it is named.
 
 Exit code: 0 when every goal that could be measured was met, 1 when one was
 missed.`

@@ -27,6 +27,8 @@ export interface PlatformSettings {
   readonly templateDir?: string
   /** What no sandbox of this platform may exceed, and what it gets where it says nothing. */
   readonly policy?: PresetName | PolicyInput
+  /** Authorities, as PEM, whose servers are trusted beside those that the host trusts, here and by programs inside: a company's own, say. */
+  readonly trusted?: readonly string[]
   readonly bounds?: Partial<PlatformBounds>
 }
 
@@ -48,6 +50,10 @@ export const platformSettingsSchema = deferred(() =>
     snapshotDir: z.string().min(1).optional(),
     templateDir: z.string().min(1).optional(),
     policy: z.unknown().optional(),
+    trusted: z
+      .array(z.string().regex(/^\s*-----BEGIN CERTIFICATE-----/, 'must be a certificate, as PEM'))
+      .max(64)
+      .optional(),
     bounds: z
       .strictObject({ maxSandboxes: countSchema, maxRuns: countSchema.max(1024), answerMs: countSchema, maxRingBytes: countSchema, maxPausedMs: countSchema })
       .partial()

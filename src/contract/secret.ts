@@ -1,5 +1,7 @@
 import * as z from 'zod'
 
+const shown = '(secret)'
+
 /** A text that must not be seen by chance: printed, inspected, serialised or hashed it says only that it is one. */
 export class Secret {
   readonly #text: string
@@ -14,11 +16,11 @@ export class Secret {
   }
 
   toString(): string {
-    return '(secret)'
+    return shown
   }
 
   toJSON(): string {
-    return '(secret)'
+    return shown
   }
 }
 
@@ -31,7 +33,8 @@ export const secretSchema = z
       .string()
       .min(1, 'must not be empty')
       .max(mostCharacters, `must have at most ${mostCharacters} characters`)
-      .regex(/^[\t\x20-\x7e\x80-\xff]*$/, 'must be one line that a header can carry'),
+      .regex(/^[\t\x20-\x7e\x80-\xff]*$/, 'must be one line that a header can carry')
+      .refine((text) => text !== shown, 'is what is shown instead of a secret, not the secret'),
     z.instanceof(Secret),
   ])
   .transform((given) => (typeof given === 'string' ? new Secret(given) : given))

@@ -27,7 +27,6 @@ export async function serveDns(stream: Duplex, { parts, entrance }: { readonly p
       if (!stream.write(Buffer.concat([head, answer]))) return
     }
   } finally {
-    entrance.leave()
     endWith(stream)
   }
 }

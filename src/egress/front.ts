@@ -94,7 +94,6 @@ async function serveProxy({ parts, stream, entrance }: Arrival): Promise<void> {
     await serveSocks(stream, { parts, entrance })
     return
   }
-  entrance.leave()
   if (speech === undefined) {
     stream.destroy()
     return

@@ -48,7 +48,8 @@ export class Judge {
     this.#order.approvals.forget()
   }
 
-  hostOf({ host: text }: Pick<Target, 'host'>): Host | Refusal {
+  hostOf({ host: text, port }: Pick<Target, 'host' | 'port'>): Host | Refusal {
+    if (!Number.isInteger(port) || port < 1 || port > 65_535) return { code: 'unparsable', why: 'there is no such port' }
     const host = parseHost(text)
     if (host === undefined) return { code: 'unparsable', why: 'the host is neither a name nor an address that can be read in one way only' }
     if (host.kind === 'name' || !isSynthetic(host.address) || this.#isNamed(host.address)) return host

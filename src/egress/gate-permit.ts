@@ -31,6 +31,7 @@ export class LivePermit implements Permit {
 
   constructor(order: PermitOrder) {
     this.order = order
+    if (!('free' in order.room)) this.#use(order.room)
     const { requestTimeoutMs } = order.rules.limits
     const isRequest = order.attempt.scheme === 'http' || order.attempt.scheme === 'https'
     const timeOut = (): void => this.fail(new EgressError('timed-out', `the request took longer than ${requestTimeoutMs} ms`))
@@ -82,10 +83,15 @@ export class LivePermit implements Permit {
       if ('free' in room) upstream.close()
       throw this.#reason
     }
+    if ('free' in room) this.#use(upstream)
+    return upstream
+  }
+
+  /** From now on it is not one that only waits to be used again. */
+  #use(upstream: LiveUpstream): void {
     this.#upstream = upstream
     this.#before = { up: upstream.stream.bytesUp, down: upstream.stream.bytesDown }
     upstream.users.add(this)
-    return upstream
   }
 
   #hasEnded(): boolean {

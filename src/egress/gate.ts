@@ -190,7 +190,7 @@ class LiveGate implements Gate {
 
   #deny(draft: Draft, refusal: Refusal): Denial {
     const denial = denialOf(refusal, this.#records.facts(draft))
-    const verdict = refusal.code === 'unresolved' ? 'failed' : 'denied'
+    const verdict = refusal.code === 'unresolved' || refusal.code === 'closed' ? 'failed' : 'denied'
     this.#records.write(draft, { verdict, rule: refusal.rule ?? '', reason: denial.reason, status: denial.status })
     return denial
   }

@@ -12,7 +12,6 @@ export async function serveSocks(stream: Duplex, { parts, entrance }: { readonly
   if (greeting === undefined) return void stream.destroy()
   skip(stream, greeting.length)
   if (!greeting.isAcceptable) {
-    entrance.leave()
     parts.gate.refuse({ door: 'proxy' }, 'SOCKS5 with a password: none is asked for here')
     endWith(stream, socksNoneAcceptable)
     return
@@ -21,7 +20,6 @@ export async function serveSocks(stream: Duplex, { parts, entrance }: { readonly
   const request = await peek(stream, parseSocksRequest, entrance.signal)
   if (request === undefined) return void stream.destroy()
   if (request.kind === 'refused') {
-    entrance.leave()
     parts.gate.refuse({ door: 'proxy' }, request.reason)
     endWith(stream, socksReply(request.reply))
     return

@@ -36,10 +36,9 @@ export interface Tunnel {
 type Scheme = 'tls' | 'tcp'
 
 export async function openTunnel(tunnel: Tunnel): Promise<void> {
-  const { parts, target, entrance } = tunnel
+  const { parts, target } = tunnel
   const outlook = parts.gate.look(target)
   if (!outlook.allowed) {
-    entrance.leave()
     tunnel.deny(outlook)
     return
   }
@@ -53,32 +52,46 @@ export async function openTunnel(tunnel: Tunnel): Promise<void> {
 
 /** Asked for and dialled before the program is told to go on, so that what fails can be told. */
 async function passThrough(tunnel: Tunnel, scheme: Scheme): Promise<void> {
-  const { parts, target, entrance } = tunnel
-  const permit = await parts.gate.ask({ ...target, scheme }, entrance.signal)
+  const { parts, target, stream } = tunnel
+  // It has said what it wants. How long it takes to get that is the gate's affair, and whoever decides may be a person.
+  tunnel.entrance.leave()
+  const gone = new AbortController()
+  stream.once('close', () => gone.abort(new Error('the program went away')))
+  const permit = await parts.gate.ask({ ...target, scheme }, gone.signal)
   if (!permit.allowed) {
-    entrance.leave()
-    tunnel.deny(permit)
+    again(tunnel, () => tunnel.deny(permit))
     return
   }
   if (permit.terminate) {
     permit.finish()
     tunnel.accept()
-    await lookInside(tunnel, permit)
+    const entrance = again(tunnel)
+    if (entrance) await lookInside({ ...tunnel, entrance }, permit)
     return
   }
-  // From here on its place bounds it, and the time for which nothing is carried.
-  entrance.leave()
   let upstream: Duplex
   try {
     upstream = (await permit.dial()).stream
   } catch (error) {
     permit.finish({ verdict: 'failed', reason: failureText(error) })
-    tunnel.fail(error)
+    again(tunnel, () => tunnel.fail(error))
     return
   }
   upstream.on('error', () => undefined)
   tunnel.accept()
   await carry(tunnel, { permit, scheme, upstream })
+}
+
+/** A connection without a place is again one of those of which there may be only so many, until its end. */
+function again({ parts, stream }: Tunnel, act?: () => void): Entrance | undefined {
+  const entrance = parts.gate.enter()
+  if (entrance === undefined) {
+    stream.destroy()
+    return undefined
+  }
+  stream.once('close', () => entrance.leave())
+  act?.()
+  return entrance
 }
 
 interface Passage {
@@ -94,19 +107,23 @@ async function carry({ stream }: Tunnel, { permit, scheme, upstream }: Passage):
     upstream.destroy()
   }
   permit.signal.addEventListener('abort', stop, { once: true })
-  upstream.once('close', () => stream.destroy())
+  // Until both directions are joined; from then on what still waits to be read must not be lost.
+  const drop = (): void => {
+    stream.destroy()
+  }
+  upstream.once('close', drop)
   // In TLS it never does.
   const down = scheme === 'tcp' ? pipeline(upstream, stream) : undefined
   down?.catch(stop)
   try {
     const refusal = await judgeFirst(stream, { permit, scheme })
+    upstream.off('close', drop)
     if (refusal === undefined) {
       await Promise.all([down ?? pipeline(upstream, stream), pipeline(stream, upstream)])
       permit.finish()
     } else {
       permit.finish({ verdict: 'denied', reason: refusal })
-      // Removed, so that the program is told why before its connection ends.
-      upstream.removeAllListeners('close').destroy()
+      upstream.destroy()
       if (down) stream.destroy()
       else endWith(stream, deniedAlert)
     }
@@ -122,7 +139,8 @@ async function judgeFirst(stream: Duplex, { permit, scheme }: Pick<Passage, 'per
   const first = await peek(stream, parseFirst)
   if (first?.kind === 'other') return scheme === 'tls' ? `what was sent to ${permit.hostText} port ${permit.port} is not TLS` : undefined
   if (first !== undefined) return judgeHello(first, permit)
-  return scheme === 'tls' ? 'the program said nothing, or not all that it began to say' : undefined
+  // Whoever listens only need not say anything; what was begun and not understood goes nowhere.
+  return scheme === 'tcp' && stream.readableEnded ? undefined : 'what the program began to say could not be understood'
 }
 
 function parseFirst(bytes: Buffer): Hello | { readonly kind: 'other' } | 'more' {
@@ -148,7 +166,6 @@ async function lookInside(tunnel: Tunnel, outlook: Outlook): Promise<void> {
     await terminate(tunnel, outlook)
     return
   }
-  entrance.leave()
   if (speech !== undefined) parts.gate.refuse({ ...target, scheme: 'tcp' }, `what was sent to ${outlook.hostText} port ${target.port} is neither TLS nor HTTP`)
   stream.destroy()
 }
@@ -162,7 +179,6 @@ async function terminate(tunnel: Tunnel, outlook: Outlook): Promise<void> {
   const hello = await peek(stream, parseHello, entrance.signal)
   const refusal = hello && judgeHello(hello, outlook)
   if (hello === undefined || refusal !== undefined) {
-    entrance.leave()
     if (refusal !== undefined) parts.gate.refuse({ ...target, scheme: 'tls' }, refusal)
     endWith(stream, deniedAlert)
     return
@@ -172,7 +188,6 @@ async function terminate(tunnel: Tunnel, outlook: Outlook): Promise<void> {
   const secured = await secureGuest(stream, { authority: parts.authority(), host: outlook.host })
   entrance.signal.removeEventListener('abort', stop)
   if (secured === undefined) {
-    entrance.leave()
     stream.destroy()
     return
   }

@@ -80,9 +80,12 @@ test('whoever may approve is asked once for a tunnel, and its answer holds', asy
   const asked: string[] = []
   await using front = await openFront({
     network: { allow: [] },
+    timings: { entranceMs: 1500 },
     hosts: { 'api.test': '127.0.0.1', 'other.test': '127.0.0.1' },
     onRequest: async ({ host }) => {
       asked.push(host)
+      // Longer than a connection may take to say what it wants.
+      await new Promise((resolve) => setTimeout(resolve, 2000))
       return host === 'api.test' ? 'once' : 'deny'
     },
   })

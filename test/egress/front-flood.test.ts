@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { request as send } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { exchange, openFront, statusOf } from './front-harness.js'
+import { closed, exchange, openFront, statusOf } from './front-harness.js'
 import { httpServer, httpsServer, testAuthority } from './front-servers.js'
 
 const hosts = { 'api.test': '127.0.0.1' }
@@ -54,7 +54,7 @@ test.each(['', 'GET http://api.test/ HT', '\x05\x01\x00', '\x05', 'CONNECT api.t
     await using front = await openFront({ network: { allow: ['api.test'] }, hosts, timings: { entranceMs: 50 } })
     const socket = await opened(front.port, bytes)
 
-    await once(socket, 'close')
+    await closed(socket)
 
     expect(socket.destroyed).toBe(true)
   },
@@ -65,7 +65,7 @@ test('who dribbles a byte now and then is ended in time', async () => {
   const socket = await opened(front.port, 'GET http://api.test/ HTTP/1.1\r\nX: ')
   const dribble = setInterval(() => socket.write('x'), 10)
 
-  await once(socket, 'close')
+  await closed(socket)
   clearInterval(dribble)
 
   expect(front.records).toEqual([])
@@ -75,7 +75,7 @@ test('who never finishes TLS that is to be terminated is ended in time', async (
   await using front = await openFront({ network: { allow: ['api.test'], terminate: true }, hosts, timings: { entranceMs: 100 } })
   const socket = await opened(front.port, 'CONNECT api.test:443 HTTP/1.1\r\nHost: api.test\r\n\r\n\x16\x03\x01')
 
-  await once(socket, 'close')
+  await closed(socket)
 
   expect(socket.destroyed).toBe(true)
 })

@@ -32,7 +32,7 @@ export interface OpenFront extends AsyncDisposable {
 
 const everywhere = ['127.0.0.0/8']
 
-export function rulesOf(network: Exclude<NetworkInput, false>) {
+function rulesOf(network: Exclude<NetworkInput, false>) {
   const parsed = networkSchema.parse(network)
   if (parsed === false) throw new Error('no network')
   return networkRules(parsed, everywhere)
@@ -114,3 +114,10 @@ export async function exchange(port: number, sent: string | Buffer | readonly Bu
 }
 
 export const statusOf = (answer: string): string => answer.split('\r\n')[0] ?? ''
+
+/** However it ended. */
+export function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    socket.once('close', () => resolve())
+  })
+}

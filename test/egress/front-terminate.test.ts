@@ -232,6 +232,19 @@ test.each([
   expect(server.connections()).toBe(0)
 })
 
+test('more of HTTP/2 than its length says never reaches another side that speaks HTTP/1.1', async () => {
+  await using server = await httpsServer({ authority, host: 'api.test' })
+  await using front = await openTo(server)
+  const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: other.test\r\n\r\n'
+  const headers = { ':method': 'POST', ':path': '/', ':authority': `api.test:${server.port}`, 'content-length': '2' }
+
+  await askHttp2(await inside(front, { port: server.port, protocols: ['h2'] }), headers, `ok${smuggled}`).catch(() => undefined)
+  await expect.poll(() => front.records.length).toBe(1)
+
+  expect(server.seen.filter(({ url }) => url === '/smuggled')).toEqual([])
+  expect(server.seen.map(({ body }) => body).join('')).not.toContain('smuggled')
+})
+
 const secret = 'Bearer s3cr3t-0f-the-host'
 
 test('a credential is put on the wire for its host, and is nowhere else', async () => {
@@ -263,21 +276,17 @@ test('a credential is put on the wire for its host, and is nowhere else', async 
   expect(inspect([answer, got, front.records, front.egress.summary(), front.egress], { depth: 20, showHidden: true })).not.toContain('s3cr3t')
 })
 
-test('a credential goes neither over plain HTTP nor after a redirect to another host', async () => {
+test('a credential does not go over plain HTTP', async () => {
   await using plain = await httpServer()
-  await using server = await httpsServer({ authority, host: 'other.test' })
-  const network: Wish = {
-    terminate: true,
-    allow: [`api.test:${plain.port}`, `api.test:${server.port}`],
-    credentials: [{ host: `api.test:${plain.port}`, header: 'authorization', value: secret }],
-  }
-  await using front = await openTo(plain, network)
-  const socket = connect(front.port, '127.0.0.1')
-  socket.write(`GET http://api.test:${plain.port}/ HTTP/1.1\r\nHost: api.test:${plain.port}\r\nAuthorization: own\r\n\r\n`)
-  await once(socket, 'data')
-  socket.destroy()
+  const host = `api.test:${plain.port}`
+  await using front = await openTo(plain, { allow: [host], credentials: [{ host, header: 'authorization', value: secret }] })
+  const request = `GET http://${host}/ HTTP/1.1\r\nHost: ${host}\r\nAuthorization: own\r\n\r\n`
+  const inTunnel = `CONNECT ${host} HTTP/1.1\r\nHost: ${host}\r\n\r\n${request.replace(`http://${host}`, '')}`
 
-  expect(plain.seen.map(({ headers }) => headers.authorization)).toEqual(['own'])
+  await exchange(front.port, request, { until: /seen/ })
+  await exchange(front.port, inTunnel, { until: /seen/ })
+
+  expect(plain.seen.map(({ headers }) => headers.authorization)).toEqual(['own', 'own'])
 })
 
 test('a credential that cannot be had is told by its field, and the rules before it stay', async () => {

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { expect, test } from 'vitest'
 import { testUnless } from '../unless.js'
-import { exchange, openFront, statusOf } from './front-harness.js'
+import { closed, exchange, openFront, statusOf } from './front-harness.js'
 import { httpServer, httpsServer, testAuthority } from './front-servers.js'
 
 const hosts = { 'api.test': '127.0.0.1', 'other.test': '127.0.0.1', 'low.test': '127.66.0.1' }
@@ -132,6 +132,59 @@ test('the end of one direction leaves the other open', async () => {
   expect(text).toBe('after the end')
 })
 
+test('a beginning of TLS in dribs and drabs is no way around its name', async () => {
+  await using server = await echoServer()
+  await using front = await openFront({ network: { allow: [`api.test:${server.port}`] }, hosts })
+  const socket = await connected(front.port, `api.test:${server.port}`)
+  socket.setNoDelay(true)
+  socket.resume()
+  const ended = closed(socket)
+  for (const byte of [0x16, 3, 1, 0x3f, 0xff, 1, 0, 0x3f, 0xfb, ...Array.from({ length: 1000 }, () => 0)]) {
+    if (socket.destroyed) break
+    socket.write(Buffer.of(byte))
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  socket.end('what is not looked at any more')
+  await ended
+
+  expect(server.received).toEqual([])
+  await expect.poll(() => front.records).toMatchObject([{ bytesUp: 0 }])
+})
+
+test('what was sent before the end reaches whoever reads slowly', async () => {
+  const size = 8_000_000
+  const server = createServer((socket) => socket.end(Buffer.alloc(size, 'x')))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await using front = await openFront({ network: { allow: [`api.test:${port}`] }, hosts })
+  const socket = connect({ port: front.port, host: '127.0.0.1', allowHalfOpen: true })
+  socket.end(`CONNECT api.test:${port} HTTP/1.1\r\nHost: api.test\r\n\r\n`)
+  let length = 0
+  for await (const chunk of socket) {
+    length += (chunk as Buffer).length
+    if (length < 500_000) await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  server.close()
+
+  expect(length - 'HTTP/1.1 200 Connection established\r\n\r\n'.length).toBe(size)
+})
+
+test('whoever is denied after saying what it wants gives its place back', async () => {
+  const authority = testAuthority()
+  await using server = await httpsServer({ authority, host: 'api.test' })
+  await using front = await openFront({ network: { allow: [`api.test:${server.port}`], maxConnections: 1 }, hosts })
+  const wrong = { servername: 'other.test', ca: authority.certificate }
+  for (let index = 0; index < 3; index += 1) {
+    const socket = await connected(front.port, `api.test:${server.port}`)
+    await expect(secured(socket, wrong)).rejects.toThrow()
+  }
+
+  const secure = await secured(await connected(front.port, `api.test:${server.port}`), { servername: 'api.test', ca: authority.certificate })
+  expect(secure.authorized).toBe(true)
+  secure.destroy()
+})
+
 testUnless(notRoot)('at port 443 nothing but TLS goes through', async () => {
   const server = createServer()
   const received: Buffer[] = []
@@ -232,6 +285,6 @@ test('rules that are replaced end what they no longer allow', async () => {
   front.update({ allow: [] })
 
   socket.resume()
-  await once(socket, 'close')
+  await closed(socket)
   await expect.poll(() => front.records).toMatchObject([{ host: 'api.test', verdict: 'denied' }])
 })

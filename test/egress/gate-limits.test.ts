@@ -182,6 +182,18 @@ describe('places', () => {
     third.finish()
   })
 
+  test('are kept by a connection for which the next request has been allowed already', async () => {
+    await using server = await serve(echo)
+    await using opened = openGate({ rules: rulesOf({ allow: [`127.0.0.1:${server.port}`], maxConnections: 1 }), timings: { placeMs: 50 } })
+    const used = await dialled(await opened.ask('127.0.0.1', server.port))
+    const over = await used.dial()
+    used.finish()
+    const next = permitted(await opened.gate.ask({ door: 'proxy', host: '127.0.0.1', port: server.port, scheme: 'http', method: 'GET', path: '/', over }))
+    expect(denied(await opened.ask('127.0.0.1', server.port)).code).toBe('busy')
+    expect(await next.dial()).toBe(over)
+    next.finish()
+  })
+
   test('of those who wait are so many too, and whoever goes away leaves one', async () => {
     await using server = await serve(echo)
     await using opened = openGate({ rules: rulesOf({ allow: [`127.0.0.1:${server.port}`], maxConnections: 1 }) })

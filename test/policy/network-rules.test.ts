@@ -68,6 +68,10 @@ describe('a spec that is wrong about the network names the entry', () => {
       'network.credentials[0].value: must be one line that a header can carry',
     ],
     [{ credentials: [{ host: 'a.example', header: 'x-key', file: 'key' }] }, 'network.credentials[0].file: must be an absolute path'],
+    [
+      { credentials: [{ host: 'a.example', header: 'x-key', value: '(secret)' }] },
+      'network.credentials[0].value: is what is shown instead of a secret, not the secret',
+    ],
   ])('%j', (network, message) => {
     expect(refusedSpec(network)).toBe(message)
   })
