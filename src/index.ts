@@ -82,6 +82,7 @@ export type {
   Execution,
   ExitEvent,
   InputSource,
+  InstallOptions,
   NodeReadable,
   NodeWritable,
   OneShotOptions,

@@ -50,11 +50,10 @@ export class Guests {
     const accepted = parseAccepted(payload)
     if (this.#connections === maxConnections) throw new SandboxError('broken', `the warden took in more than ${maxConnections} connections at a time`)
     this.#connections += 1
-    const connection = new AcceptedConnection({ id: run, accepted, link: this.#link })
-    const over = (): void => {
+    const onOver = (): void => {
       this.#connections -= 1
     }
-    connection.closed.then(over, over)
+    const connection = new AcceptedConnection({ id: run, accepted, link: this.#link, onOver })
     if (this.take) this.take(connection)
     else void connection.destroy().catch(() => {})
   }
@@ -78,6 +77,7 @@ interface AcceptedOptions {
   readonly id: number
   readonly accepted: Accepted
   readonly link: Link
+  readonly onOver: () => void
 }
 
 class AcceptedConnection extends PortConnection implements GuestConnection {
@@ -85,8 +85,8 @@ class AcceptedConnection extends PortConnection implements GuestConnection {
   readonly address: string
   readonly port: number
 
-  constructor({ id, accepted, link }: AcceptedOptions) {
-    super({ id, port: accepted.port, link, window: accepted.window, isOpen: true })
+  constructor({ id, accepted, link, onOver }: AcceptedOptions) {
+    super({ id, port: accepted.port, link, window: accepted.window, isOpen: true, onOver })
     this.door = accepted.door
     this.address = accepted.address
     this.port = accepted.port

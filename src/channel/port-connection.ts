@@ -33,6 +33,8 @@ export interface PortConnectionOptions {
   readonly window?: number
   /** A program inside made it. Then it does not keep this process alive by itself. */
   readonly isOpen?: boolean
+  /** At once when its last frame is heard: the next may be that of another in its place. */
+  readonly onOver?: () => void
 }
 
 export class PortConnection implements WardenConnection, Party {
@@ -47,10 +49,11 @@ export class PortConnection implements WardenConnection, Party {
   #gone: Latch<void> | undefined
   #isGone = false
   readonly #isGuests: boolean
+  readonly #onOver: (() => void) | undefined
   #state: 'connecting' | 'open' | 'over'
   #failure: SandboxError | undefined
 
-  constructor({ id, port, link, window, isOpen = false }: PortConnectionOptions) {
+  constructor({ id, port, link, window, isOpen = false, onOver }: PortConnectionOptions) {
     const flow: FlowOptions = { run: id, outbox: link.outbox, window }
     this.id = id
     this.#port = port
@@ -59,6 +62,7 @@ export class PortConnection implements WardenConnection, Party {
     this.#credit = new OutputCredit(1, flow)
     this.#queue = new OutputQueue((_, bytes) => this.#credit.giveBack(bytes))
     this.#isGuests = isOpen
+    this.#onOver = onOver
     this.#state = isOpen ? 'open' : 'connecting'
     link.attach(this)
     if (isOpen) link.letGo()
@@ -168,6 +172,7 @@ export class PortConnection implements WardenConnection, Party {
     this.#state = 'over'
     this.#credit.finish()
     this.#input.finish()
+    this.#onOver?.()
     if (this.#isGuests) this.#link.hold()
     this.#link.detach(this)
   }

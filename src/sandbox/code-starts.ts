@@ -20,7 +20,7 @@ export interface OneShotOptions extends Omit<CodeOptions, 'context'> {
   readonly pool?: boolean
 }
 
-export interface CodePlace {
+interface CodePlace {
   readonly platform: Platform
   readonly id: string
   readonly files: SandboxFiles

@@ -6,6 +6,7 @@ export { type ConnectOptions, type CreateOptions, type PlatformOptions, type Run
 export { CommandError, type ShellCommand, type ShellResult, type ShellWord } from './shell-template.js'
 export type { Terminal } from './terminal.js'
 export type { SnapshotShelf } from './snapshots.js'
+export type { InstallOptions } from './install.js'
 export type { SandboxNetwork } from './network.js'
 export type { FileContent } from './files-content.js'
 export type { DownloadOptions, Transferred, TransferProgress, UploadOptions } from './files-transfer.js'

@@ -15,10 +15,11 @@ import type { LocalFiles } from '../contract/transfer.js'
 import type { CodeRun } from './code.js'
 import { Contexts } from './code-contexts.js'
 import type { CodeOptions } from './code-options.js'
-import { type CodePlace, codeOnce, type OneShotOptions, runInSandbox } from './code-starts.js'
+import { codeOnce, type OneShotOptions, runInSandbox } from './code-starts.js'
 import { EventListeners, type SandboxEventOf, type SandboxEventType } from './events.js'
 import { SandboxFiles } from './files.js'
 import { chunksOf, type InputSource } from './input.js'
+import { type InstallOptions, installPackages } from './install.js'
 import { SandboxNetwork } from './network.js'
 import { runOptionsRefusal, runRequest, spawnFields, terminalFields, withOwnNames } from './own-options.js'
 import { callOptions, checkPlatform, platformOf } from './platform-check.js'
@@ -156,11 +157,7 @@ export class Sandbox implements AsyncDisposable {
    * over. Await it for the execution, which is one also when the code fails, or iterate it for output and results as they come.
    */
   code(source: string, options: CodeOptions = {}): CodeRun {
-    return runInSandbox(source, options, this.#codePlace)
-  }
-
-  get #codePlace(): CodePlace {
-    return { platform: this.#platform, id: this.id, files: this.files }
+    return runInSandbox(source, options, { platform: this.#platform, id: this.id, files: this.files })
   }
 
   /** Starts a program that is kept; `limits.time` is for runs, so it is bounded by its own `timeout` and the sandbox's lifetime. */
@@ -199,6 +196,11 @@ export class Sandbox implements AsyncDisposable {
       () => shellCommand(template, values),
       (command, options) => this.run(command, options),
     )
+  }
+
+  /** Packages of Python or npm, by its own network: what that does not allow is refused, and the error says what to allow. */
+  async install(packages: readonly string[], options: InstallOptions = {}): Promise<void> {
+    await installPackages(this, packages, options)
   }
 
   /** Its programs stand still and so do its times, until `resume()`. With `memory: false` they end, and only its files and variables are kept. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { GuestConnection } from '../../src/contract/egress.js'
-import { encodeNumberFrame, guestWindows } from '../../src/channel/frames.js'
+import { encodeFrame, encodeNumberFrame, guestWindows } from '../../src/channel/frames.js'
 import { connected, type ScriptedWarden, settle } from './scripted-warden.js'
 
 const first = 2 ** 31
@@ -101,6 +101,19 @@ describe("a guest's connection", () => {
       await settle()
     }
     expect(await Promise.race([warden.ended, Promise.resolve('open')])).toBe('open')
+  })
+})
+
+describe('two hundred and fifty-six connections', () => {
+  it('make room for another with the very frame that ends one', async () => {
+    const { peer, warden } = await connected()
+    const connections: GuestConnection[] = []
+    warden.onConnection((connection) => void connections.push(connection))
+    for (let each = 0; each < 256; each += 1) accept(peer, first + each)
+    await settle()
+    peer.sendRaw(Buffer.concat([encodeNumberFrame('closed', { run: first }, 104), encodeFrame('accepted', { run: first + 256 }, placed())]))
+    await settle()
+    expect([connections.length, await Promise.race([warden.ended, Promise.resolve('open')])]).toEqual([257, 'open'])
   })
 })
 

@@ -68,6 +68,21 @@ describe('is named:', () => {
     ['a password in an address', { defaults: { env: { DB: 'postgres://u:p@host/db' } } }, ['high defaults.env.DB']],
     ['not a plain variable', { defaults: { env: { TZ: 'UTC', LANG: 'C' } } }, []],
     ['lowering instead of refusing', { onExceed: 'clamp' }, ['low onExceed']],
+    ['any public host', { ceiling: { network: {} } }, ['medium ceiling.network']],
+    ['any public host by a list', { ceiling: { network: { hosts: ['a.example', '*:22'] } } }, ['medium ceiling.network.hosts']],
+    ['not a list of hosts', { ceiling: { network: { hosts: ['a.example', '*.b.example'] } } }, []],
+    ['neighbours', { ceiling: { network: { hosts: [], private: ['10.1.0.0/16'] } } }, ['medium ceiling.network.private']],
+    ['the machine itself', { ceiling: { network: { hosts: [], private: ['127.0.0.0/8'] } } }, ['high ceiling.network.private']],
+    [
+      "a cloud's metadata",
+      { ceiling: { network: { hosts: [], private: ['169.254.0.0/16', 'fc00::/7'] } } },
+      ['high ceiling.network.private', 'high ceiling.network.private'],
+    ],
+    [
+      'a credential in the file',
+      { ceiling: { network: { hosts: [] } }, defaults: { network: { credentials: [{ host: 'a.example', header: 'x-key', value: 'sesame' }] } } },
+      ['high defaults.network.credentials[0].value'],
+    ],
     ['a list that allows nothing', { ceiling: { templates: [] } }, ['low ceiling.templates']],
   ])('%s', (_, document, expected) => {
     expect(beyond(document)).toEqual(expected)

@@ -5,9 +5,9 @@ import { hasIpv6 } from '../../sys/posture/routes.js'
 import type { Capability } from './capabilities.js'
 
 /** Where programs find HTTP and SOCKS, on the loopback of the cell and of each liner. */
-export const proxyPort = 3128
+const proxyPort = 3128
 /** Where what programs are to trust is copied to. */
-export const certificatesPath = '/var/lib/glovebox/certificates.pem'
+const certificatesPath = '/var/lib/glovebox/certificates.pem'
 
 /** What the warden opens and never closes: a spec without a network has nothing of it. */
 export function networkArguments({ network }: CellSpec): string[] {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -9,6 +9,7 @@ import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
 import { descendantsOf } from '../../../src/sys/posture/process-tree.js'
 import { testUnless } from '../../unless.js'
 import { type Guest, openGuest } from './open-guest.js'
+import { wordyLauncher } from './planted-drivers.js'
 
 const probe = await createBwrapDriver().probe()
 const lacking = probe.available ? false : (probe.obstacles[0]?.why ?? 'no bwrap')
@@ -173,6 +174,23 @@ for family, address in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET, '9.9.9.9
       }
     })
 
+  testUnless(indirect)('is offered as far as it was found to work: without a way to make routes, by proxy alone', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'network-'))
+    try {
+      await chmod(folder, 0o755)
+      const launcher = wordyLauncher(folder, { CAP_NET_ADMIN: ['CAP_SETPCAP'] })
+      const { features, available } = await createBwrapDriver({ programs: { launcher } }).probe()
+      expect([available, features.network, features.liners, features['direct-network']]).toEqual([
+        true,
+        { available: true },
+        { available: true },
+        { available: false, why: 'a cell with one did not open: the cell did not open: warden: open the routes to itself: Operation not permitted' },
+      ])
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+
   testUnless(lacking)('does not open without the certificates that it was to show', async () => {
     const opening = openGuest({ spec: { network: { direct: false, certificates: '/nowhere.pem' } } })
     await expect(opening).rejects.toMatchObject({ code: 'unavailable', hint: 'ls -l /nowhere.pem' })
@@ -180,22 +198,25 @@ for family, address in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET, '9.9.9.9
 
   testUnless(indirect)('holds of 256 connections that nobody reads no more than the room that its warden has', async () => {
     await using guest = await openWith(true)
-    let [connections, taken] = [0, 0]
+    const connections: GuestConnection[] = []
+    let [handed, isEnough] = [0, false]
     guest.warden.onConnection((connection) => {
-      connections += 1
+      connections.push(connection)
+      if (isEnough) void connection.destroy()
       void (async () => {
-        for (;;) {
-          await connection.write(Buffer.alloc(65_536, 7))
-          taken += 1
-        }
+        for (; !isEnough; handed += 1) await connection.write(Buffer.alloc(65_536, 7))
       })().catch(() => undefined)
     })
-    const run = guest.sh(python("all = [socket.create_connection(('127.0.0.1', 3128)) for _ in range(256)]\nimport time\ntime.sleep(4)"))
+    // The last is taken in only when another is gone.
+    const run = guest.sh(python("all = [socket.create_connection(('127.0.0.1', 3128)) for _ in range(257)]\nall[256].recv(1)"))
     const seen: number[] = []
-    for (let before = -1; connections < 256 || before < taken; await pause(300)) {
-      before = taken
+    for (let [before, still] = [-1, 0]; still < 5; before = handed) {
+      await pause(200)
+      still = connections.length === 256 && before === handed ? still + 1 : 0
       seen.push(...wardensBelow(process.pid))
     }
+    isEnough = true
+    await Promise.all(connections.map((connection) => connection.destroy()))
     await run
     expect(Math.max(...seen)).toBeGreaterThan(4096)
     expect(Math.max(...seen)).toBeLessThan(16_384)

@@ -30,7 +30,7 @@ export async function plantedDriver(plant: Plant, place: string): Promise<Driver
 }
 
 /** Rotates through its arguments, so that any of them may become none or many. */
-function wordyLauncher(place: string, words: NonNullable<Plant['words']>): string {
+export function wordyLauncher(place: string, words: NonNullable<Plant['words']>): string {
   const cases = Object.entries(words).map(([word, instead]) => `${quoted(word)}) set -- "$@" ${instead.map(quoted).join(' ')} ;;`)
   const loop = [
     'left=$#',

@@ -32,6 +32,12 @@ export const plantedMistakes: readonly Planted[] = [
   { mistake: 'the host’s shared memory and message queues', control: 'namespaces', noticed: 'create', words: sharing('ipc') },
   { mistake: 'the host’s name', control: 'namespaces', noticed: 'create', words: { ...sharing('uts'), '--hostname': [], glovebox: [] } },
   { mistake: 'the host’s view of cgroups', control: 'namespaces', noticed: 'create', words: sharing('cgroup') },
+  {
+    mistake: 'ways for which nobody asked',
+    control: 'routes',
+    noticed: 'create',
+    words: { ALL: ['ALL', '--cap-add', 'CAP_NET_ADMIN', '--cap-add', 'CAP_NET_BIND_SERVICE'], '--pts': ['--pts', '--egress', '3128', '--direct'] },
+  },
   { mistake: 'a smaller id map', control: 'uid-map', noticed: 'create', needs: 'root', words: { '65536': ['65535'] } },
   { mistake: 'a writable root', control: 'mounts', noticed: 'create', words: { '/': ['/nowhere'] } },
   {
