@@ -161,3 +161,15 @@ test('programs that know of no proxy are taken in where that is possible', async
   expect(other.outcome).not.toEqual({ kind: 'exited', code: 0 })
   expect(https.seen.length).toBe(before)
 })
+
+test('rules that are replaced while it is paused without its memory hold when it is resumed', async () => {
+  await using sandbox = await Sandbox.create({ platform: ground.platform, network: { allow: [] } })
+  await sandbox.pause({ memory: false })
+  await sandbox.network.update({ allow: [`shop.example.com:${http.port}`] })
+  await sandbox.resume()
+  const proxied = await sandbox.run(['curl', '-sS', `http://shop.example.com:${http.port}/`])
+  expect(proxied.stdout).toBe('seen GET / 0')
+  if (ground.withoutDirect !== undefined) return
+  const direct = await sandbox.run(['curl', '-sS', '--noproxy', '*', `http://shop.example.com:${http.port}/direct`])
+  expect(direct.stdout + direct.stderr).toBe('seen GET /direct 0')
+})
