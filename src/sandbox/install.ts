@@ -11,7 +11,7 @@ const managers = ['pip', 'npm'] as const
 export interface InstallOptions extends CallOptions {
   /** `pip` unless given. With npm packages go to `node_modules` where runs start, with pip to the user's own site. */
   readonly manager?: (typeof managers)[number]
-  /** Where packages come from; that of Python or of npm unless given. Its host has to be allowed by the sandbox's network, and so have those that it refers to. */
+  /** Where packages come from; that which the manager itself is set to unless given. Its host has to be allowed by the sandbox's network, and so have those that it refers to. */
   readonly index?: string
   readonly timeout?: number | string
   /** Told each line that the manager prints. What it throws calls the installation off. */
@@ -19,10 +19,9 @@ export interface InstallOptions extends CallOptions {
 }
 
 interface Manager {
-  readonly index: string
-  /** Hosts that packages of the usual index come from. */
-  readonly hosts: readonly string[]
-  readonly argv: (index: string) => readonly string[]
+  /** How an index is told. */
+  readonly indexFlag: string
+  readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
   /** What is said where there is none. */
   readonly absent: RegExp
@@ -30,17 +29,15 @@ interface Manager {
 
 const known: Readonly<Record<(typeof managers)[number], Manager>> = {
   pip: {
-    index: 'https://pypi.org/simple',
-    hosts: ['pypi.org', 'files.pythonhosted.org'],
-    argv: (index) => ['python3', '-m', 'pip', 'install', '--user', '--no-input', '--no-cache-dir', '--progress-bar', 'off', '--index-url', index, '--'],
+    indexFlag: '--index-url',
+    argv: ['python3', '-m', 'pip', 'install', '--user', '--no-input', '--no-cache-dir', '--progress-bar', 'off'],
     // The root belongs to a distribution, which is not touched: it is read-only, and packages go to the user's home.
     env: { PIP_BREAK_SYSTEM_PACKAGES: '1', PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_RETRIES: '1' },
     absent: /No module named pip/,
   },
   npm: {
-    index: 'https://registry.npmjs.org/',
-    hosts: ['registry.npmjs.org'],
-    argv: (index) => ['npm', 'install', '--no-audit', '--no-fund', '--no-update-notifier', '--fetch-retries', '1', '--registry', index, '--'],
+    indexFlag: '--registry',
+    argv: ['npm', 'install', '--no-audit', '--no-fund', '--no-update-notifier', '--fetch-retries', '1'],
     env: {},
     absent: /^$/,
   },
@@ -65,13 +62,19 @@ export async function installPackages(sandbox: Sandbox, packages: readonly strin
   }
 }
 
+interface Plan {
+  readonly manager: (typeof managers)[number]
+  readonly index: string | undefined
+  readonly order: Order
+}
+
 interface Order {
   readonly argv: string[]
   readonly env: Readonly<Record<string, string>>
 }
 
 /** Throws SandboxError('invalid') naming what is wrong. */
-function planInstall(packages: readonly string[], options: InstallOptions): { manager: (typeof managers)[number]; index: string; order: Order } {
+function planInstall(packages: readonly string[], options: InstallOptions): Plan {
   const { manager = 'pip', index, onProgress } = checkCallOptions(options, ['signal', 'manager', 'index', 'timeout', 'onProgress'])
   if (!managers.includes(manager)) throw new SandboxError('invalid', `manager: expected one of ${managers.join(', ')}`)
   if (onProgress !== undefined && typeof onProgress !== 'function')
@@ -86,15 +89,14 @@ function planInstall(packages: readonly string[], options: InstallOptions): { ma
   })
   if (index !== undefined && (typeof index !== 'string' || !/^https?:\/\/[^\s@]+$/.test(index)))
     throw new SandboxError('invalid', "index: must be a URL without a user, such as 'https://pypi.org/simple'")
-  const { argv, env, index: usual } = known[manager]
-  return { manager, index: index ?? usual, order: { argv: [...argv(index ?? usual), ...names], env } }
+  const { argv, env, indexFlag } = known[manager]
+  return { manager, index, order: { argv: [...argv, ...(index === undefined ? [] : [indexFlag, index]), '--', ...names], env } }
 }
 
-function networkOff(id: string, { manager, index }: { manager: (typeof managers)[number]; index: string }): SandboxError {
-  const hosts = index === known[manager].index ? known[manager].hosts : [new URL(index).host]
-  const allow = hosts.map((host) => `'${host}'`).join(', ')
-  return new SandboxError('conflict', `sandbox ${id} was created without a network, and ${manager} needs ${hosts.join(' and ')}`, {
-    hint: `Sandbox.create({ network: { allow: [${allow}] } })`,
+function networkOff(id: string, { manager, index }: Pick<Plan, 'manager' | 'index'>): SandboxError {
+  const host = index === undefined ? undefined : new URL(index).host
+  return new SandboxError('conflict', `sandbox ${id} was created without a network, and ${manager} needs ${host ?? 'the hosts of its index'}`, {
+    hint: host === undefined ? `glovebox run --learn-network -- ${manager} install …` : `Sandbox.create({ network: { allow: ['${host}'] } })`,
   })
 }
 

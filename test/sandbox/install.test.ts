@@ -36,8 +36,8 @@ test('without a network the error says what to allow', async () => {
   await using sandbox = await Sandbox.create({ platform: ground.platform })
   expect(await rejectionOf(sandbox.install(['six']))).toMatchObject({
     code: 'conflict',
-    message: `sandbox ${sandbox.id} was created without a network, and pip needs pypi.org and files.pythonhosted.org`,
-    hint: "Sandbox.create({ network: { allow: ['pypi.org', 'files.pythonhosted.org'] } })",
+    message: `sandbox ${sandbox.id} was created without a network, and pip needs the hosts of its index`,
+    hint: 'glovebox run --learn-network -- pip install …',
   })
 })
 
