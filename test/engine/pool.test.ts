@@ -182,17 +182,18 @@ describe('a pool', () => {
   })
 
   test('is asleep only when what was just being made is closed too', async () => {
-    const pool = open({ size: 2 })
+    const pool = open({ size: 1 })
     await pool.first()
     let letGo: () => void = () => undefined
     gate = () => new Promise<void>((resolve) => (letGo = resolve))
-    const before = made.length
-    await waitUntil(() => pool.status.total > before)
+    const { end } = await take(pool)
+    await waitUntil(() => pool.status.total === 2)
     closeMs = 50
     const asleep = pool.sleep()
     letGo()
     await asleep
-    expect([pool.status.total, made.filter(({ closings }) => closings === 0)]).toEqual([0, []])
+    expect([pool.status.total, made.map(({ closings }) => closings)]).toEqual([1, [0, 1]])
+    await end()
   })
 
   test('tells whoever waits why there is none, and in the background notes it and tries again', async () => {
