@@ -81,6 +81,12 @@ export class PoolShelf<Item extends PoolItem> {
     return this.#closings.size === 0 ? undefined : Promise.race(this.#closings).catch(() => undefined)
   }
 
+  /** Settles when none waits, nor is on its way out, whoever sent it there. */
+  async empty(): Promise<void> {
+    await this.drop(() => true)
+    while (this.#closings.size > 0) await Promise.allSettled(this.#closings)
+  }
+
   /** What is not closed keeps its place, and is told of. */
   async leave(item: Item): Promise<void> {
     const closing = this.#close(item)

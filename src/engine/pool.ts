@@ -152,7 +152,7 @@ export class Pool<Item extends PoolItem> {
   async sleep(): Promise<void> {
     this.#isAsleep = true
     await this.#finishMakes()
-    await this.drop(() => true)
+    await this.#shelf.empty()
   }
 
   /** Resolves when nothing is left, in use or not. Throws when something is; then again. */

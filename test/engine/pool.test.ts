@@ -27,18 +27,19 @@ class Item implements PoolItem {
     return Promise.resolve()
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
+    if (closeMs > 0) await sleep(closeMs)
     if (this.closeFailures > 0) {
       this.closeFailures -= 1
-      return Promise.reject(new Error('it would not close'))
+      throw new Error('it would not close')
     }
     this.closings += 1
-    return Promise.resolve()
   }
 }
 
 let made: Item[] = []
 let failures = 0
+let closeMs = 0
 /** Waited for before one is made. */
 let gate: () => Promise<unknown> = () => Promise.resolve()
 const pools: Pool<Item>[] = []
@@ -46,6 +47,7 @@ const pools: Pool<Item>[] = []
 afterEach(async () => {
   gate = () => Promise.resolve()
   failures = 0
+  closeMs = 0
   for (const pool of pools.splice(0)) await pool.close()
   expect(made.filter(({ closings }) => closings !== 1)).toEqual([])
   made = []
@@ -177,6 +179,21 @@ describe('a pool', () => {
     const { end } = await take(pool)
     await end()
     expect(made.length).toBeGreaterThan(before)
+  })
+
+  test('is asleep only when what was just being made is closed too', async () => {
+    const pool = open({ size: 1 })
+    await pool.first()
+    let letGo: () => void = () => undefined
+    gate = () => new Promise<void>((resolve) => (letGo = resolve))
+    const { end } = await take(pool)
+    await waitUntil(() => pool.status.total === 2)
+    closeMs = 50
+    const asleep = pool.sleep()
+    letGo()
+    await asleep
+    expect([pool.status.total, made.map(({ closings }) => closings)]).toEqual([1, [0, 1]])
+    await end()
   })
 
   test('tells whoever waits why there is none, and in the background notes it and tries again', async () => {
