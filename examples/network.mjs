@@ -20,7 +20,10 @@ try {
   console.log((await sandbox.run(['curl', '-sS', `http://${weather}/today`])).stdout.trim())
   console.log((await sandbox.run(['curl', '-sS', '-o', '/dev/null', '-w', '%{http_code}', 'http://example.org/'])).stdout)
   const { byVerdict, latest } = await sandbox.network.summary()
-  console.log(byVerdict, latest.map(({ host, verdict }) => `${host} ${verdict}`))
+  console.log(
+    byVerdict,
+    latest.map(({ host, verdict }) => `${host} ${verdict}`),
+  )
 } finally {
   await sandbox.close()
   await platform[Symbol.asyncDispose]()
