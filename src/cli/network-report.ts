@@ -19,8 +19,8 @@ export interface NetworkReport extends Disposable {
   readonly creation: Pick<CreationOptions, 'onRequest'>
   /** From now on. */
   watch(platform: Pick<Platform, 'network'>, info: SandboxInfo): void
-  /** Once the sandbox is closed. Never throws. */
-  tell(argv?: readonly string[]): Promise<void>
+  /** Once the sandbox is closed; `first` is called before anything is said. Never throws. */
+  tell(told?: { readonly argv?: readonly string[]; readonly first?: () => void }): Promise<void>
 }
 
 /** Throws when the log cannot be written, before anything is started for it. */
@@ -38,10 +38,12 @@ export function openNetworkReport(flags: NetworkFlags & { readonly quiet?: true;
         if (file !== undefined) writeSync(file, toJsonLine(record))
       })
     },
-    tell: async (argv = []) => {
+    tell: async ({ argv = [], first } = {}) => {
       await written
-      if (!flags.quiet && !flags.json) for (const line of seen.deniedLines()) say(line)
-      if (flags.learnNetwork) for (const line of learntLines(seen.entries(), argv)) say(line)
+      const denied = flags.quiet || flags.json ? [] : seen.deniedLines()
+      const lines = [...denied, ...(flags.learnNetwork ? learntLines(seen.entries(), argv) : [])]
+      if (lines.length > 0) first?.()
+      for (const line of lines) say(line)
     },
     [Symbol.dispose]: () => {
       if (file !== undefined) closeSync(file)

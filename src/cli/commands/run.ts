@@ -77,8 +77,7 @@ async function runOnce(argv: readonly string[], flags: RunFlags): Promise<number
   } finally {
     input?.close()
     await platform.close(info.id)
-    startLine(cursor)
-    await network.tell(argv)
+    await network.tell({ argv, first: () => startLine(cursor) })
   }
 }
 

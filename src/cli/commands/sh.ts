@@ -56,7 +56,7 @@ export async function sh(argv: readonly string[], flags: RunFlags): Promise<numb
     terminal.takeBack()
     process.stdin.pause()
     await platform.close(info.id)
-    await network.tell(argv)
+    await network.tell({ argv })
   }
 }
 
