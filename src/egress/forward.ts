@@ -10,12 +10,15 @@ import { denialWord, failureText, failureWord, type Header, type Word } from './
 import type { Gate, Permit, Target } from './gate-types.js'
 import type { Framing } from './http-head.js'
 import { secureUpstream } from './tls.js'
+import type { Turns } from './turns.js'
 
 /** What all doors of a sandbox share. */
 export interface FrontParts {
   readonly gate: Gate
   authority(): Authority
   trust(): SecureContext
+  /** Of connections that begin, and of handshakes. */
+  readonly turns: Turns
   /** As the rules have them now. */
   credentials(): Credentials
 }

@@ -81,14 +81,22 @@ function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error))
 }
 
-/** The next bytes, which are taken out; undefined at the end, when the stream breaks off, and when the signal aborts. */
-export function readSome(stream: Duplex, signal?: AbortSignal): Promise<Buffer | undefined> {
-  return new Promise((resolve) => {
+/**
+ * The next bytes, which are taken out; undefined at the end, when the stream breaks off, and when the signal aborts. `use` sees them at the very moment: what
+ * it puts back is back before an end that came with them is told.
+ */
+export function readSome(stream: Duplex, signal?: AbortSignal, use?: (bytes: Buffer) => void): Promise<Buffer | undefined> {
+  return new Promise((resolve, reject) => {
     const finish = (bytes: Buffer | undefined): void => {
       for (const event of ['end', 'close', 'error']) stream.off(event, stop)
       stream.off('readable', look)
       signal?.removeEventListener('abort', stop)
-      resolve(bytes)
+      try {
+        if (bytes) use?.(bytes)
+        resolve(bytes)
+      } catch (error) {
+        reject(asError(error))
+      }
     }
     const stop = (): void => finish(undefined)
     const look = (): void => {
@@ -112,14 +120,16 @@ const mostParts = 256
 export async function peek<Answer>(stream: Duplex, judge: (bytes: Buffer) => Answer | 'more', signal?: AbortSignal): Promise<Answer | undefined> {
   const parts: Buffer[] = []
   while (parts.length < mostParts) {
-    const part = await readSome(stream, signal)
-    if (part === undefined) return undefined
-    parts.push(part)
-    const bytes = Buffer.concat(parts)
-    const answer = judge(bytes)
-    if (answer === 'more') continue
-    stream.unshift(bytes)
-    return answer
+    const judged: { answer?: Answer } = {}
+    const part = await readSome(stream, signal, (bytes) => {
+      parts.push(bytes)
+      const whole = Buffer.concat(parts)
+      const answer = judge(whole)
+      if (answer === 'more') return
+      judged.answer = answer
+      stream.unshift(whole)
+    })
+    if (part === undefined || 'answer' in judged) return judged.answer
   }
   return undefined
 }

@@ -57,6 +57,7 @@ interface Arrival {
 
 async function serve(arrival: Arrival): Promise<void> {
   const { connection, parts, stream, entrance } = arrival
+  await parts.turns.take()
   if (connection.door === 'proxy') {
     await serveProxy(arrival)
     return

@@ -125,9 +125,18 @@ class Http2Reply implements Reply {
   async pass({ status, headers, body, trailers }: Answer): Promise<void> {
     const stream = this.#stream
     stream.respond({ ':status': status, ...grouped(headers) }, { waitForTrailers: true })
-    stream.once('wantTrailers', () => stream.sendTrailers(grouped(trailers())))
+    stream.once('wantTrailers', () => this.#end(trailers()))
     if (!stream.writableEnded) await pipeline(body, stream)
     this.#isWhole = true
+  }
+
+  /** Asked for by the stream itself: what the other side chose and HTTP/2 has no way to write must not end this process. */
+  #end(trailers: readonly Header[]): void {
+    try {
+      this.#stream.sendTrailers(grouped(trailers))
+    } catch {
+      this.breakOff()
+    }
   }
 
   say({ status, headers, body }: Word): void {

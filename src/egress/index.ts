@@ -7,6 +7,7 @@ import { createFront } from './front.js'
 import { createGate, type GateOrder } from './gate.js'
 import { createResolver } from './resolver.js'
 import { readTrust } from './tls.js'
+import { Turns } from './turns.js'
 
 export interface EgressOptions {
   /** Names as the host resolves them when not given. */
@@ -61,7 +62,7 @@ function openEgress(order: EgressOrder, { options, resolver, shared, onClosed }:
   const { isOwn, timings, env } = options
   let credentials: Credentials = readCredentials(order.rules, env)
   const gate = createGate({ ...order, resolver, ...(isOwn && { isOwn }), ...(timings && { timings }) })
-  const front = createFront({ gate, trust: () => shared.trust(), authority: () => shared.authority(), credentials: () => credentials })
+  const front = createFront({ gate, turns: new Turns(), trust: () => shared.trust(), authority: () => shared.authority(), credentials: () => credentials })
   const egress: Egress = {
     accept: (connection) => front.accept(connection),
     answer: (query) => Promise.resolve(gate.answer(query)),

@@ -21,6 +21,7 @@ export class MeteredStream extends Duplex {
   #idle: NodeJS.Timeout | undefined
   #lastTraffic = 0
   #isReceiving = false
+  #hasReceivedAll = false
   bytesUp = 0
   bytesDown = 0
 
@@ -29,9 +30,12 @@ export class MeteredStream extends Duplex {
     this.#socket = socket
     this.#order = order
     socket.on('data', (chunk: Buffer) => this.#receive(chunk))
-    socket.on('end', () => this.push(null))
+    socket.on('end', () => this.#receiveEnd())
     socket.on('error', (error: NodeJS.ErrnoException) => this.destroy(new EgressError('broken', `the connection broke off (${error.code ?? 'unknown'})`)))
-    socket.on('close', () => this.destroy())
+    // After an end on both sides, what was received may still wait to be read.
+    socket.on('close', () => {
+      if (!(this.#hasReceivedAll && this.writableEnded)) this.destroy()
+    })
     socket.pause()
     this.#watchIdle()
   }
@@ -50,11 +54,18 @@ export class MeteredStream extends Duplex {
     this.#isReceiving = true
     const received = (): void => {
       this.#isReceiving = false
-      if (this.readableLength < this.readableHighWaterMark) this.#socket.resume()
+      if (this.#hasReceivedAll) this.push(null)
+      else if (this.readableLength < this.readableHighWaterMark) this.#socket.resume()
     }
     const send = (part: Buffer): void => void this.push(part)
     // Rejects only once all is over.
     this.#pass(chunk, { buckets: down, direction: 'down', send }).then(received, () => undefined)
+  }
+
+  /** A socket that is held back tells its end all the same. */
+  #receiveEnd(): void {
+    this.#hasReceivedAll = true
+    if (!this.#isReceiving) this.push(null)
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: Done): void {

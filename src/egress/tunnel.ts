@@ -185,7 +185,8 @@ async function terminate(tunnel: Tunnel, outlook: Outlook): Promise<void> {
   }
   const stop = (): void => void stream.destroy()
   entrance.signal.addEventListener('abort', stop, { once: true })
-  const secured = await secureGuest(stream, { authority: parts.authority(), host: outlook.host })
+  await parts.turns.take()
+  const secured = stream.destroyed ? undefined : await secureGuest(stream, { authority: parts.authority(), host: outlook.host })
   entrance.signal.removeEventListener('abort', stop)
   if (secured === undefined) {
     stream.destroy()
