@@ -30,7 +30,7 @@ export async function isListening({ files, warden, network, signal }: ListeningC
   try {
     // The tables do not tell a door of the way out from a server; the warden does, and connects to none of its own.
     for (const table of tables)
-      if (hasListener(await readTable(files, table, signal), port)) return network?.mayListenAt(port) ? takesConnection(warden, port) : true
+      if (hasListener(await readTable(files, table, signal), port)) return network?.mayListenAt(port) ? await takesConnection(warden, port) : true
     return false
   } catch (error) {
     // A cell whose programs may not read this is asked by connecting.
