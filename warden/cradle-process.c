@@ -20,6 +20,7 @@
 #include "brood.h"
 #include "caps.h"
 #include "die.h"
+#include "doors-handover.h"
 #include "fds.h"
 #include "liner.h"
 #include "program.h"
@@ -85,7 +86,10 @@ static void try_liner(const struct warden *warden, const struct lining *lining, 
   struct report report = { 0 };
   /* What it may hand over is none of this process's. */
   ssize_t got;
-  while ((got = recv(link[0], &report, sizeof report, MSG_TRUNC)) > (ssize_t)sizeof report || (got < 0 && errno == EINTR)) report.kind = 0;
+  while ((got = recv(link[0], &report, sizeof report, MSG_TRUNC)) > (ssize_t)sizeof report || (got < 0 && errno == EINTR)) {
+    report.kind = 0;
+    if (got > 0) doors_answer(link[0], 0);
+  }
   while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) { }
   close(link[0]);
   errno = (int)report.failure.error;

@@ -14,9 +14,19 @@ int doors_hand_over(int link, const struct doors *doors)
   struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
   *rights = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(doors->count * sizeof(int)) };
   for (size_t i = 0; i < doors->count; i++) memcpy(CMSG_DATA(rights) + i * sizeof(int), &doors->list[i].fd, sizeof(int));
-  ssize_t sent;
-  while ((sent = sendmsg(link, &header, MSG_NOSIGNAL)) < 0 && errno == EINTR) { }
-  return sent < 0 ? -1 : 0;
+  ssize_t done;
+  while ((done = sendmsg(link, &header, MSG_NOSIGNAL)) < 0 && errno == EINTR) { }
+  if (done < 0) return -1;
+  int32_t error;
+  while ((done = recv(link, &error, sizeof error, 0)) < 0 && errno == EINTR) { }
+  if (done >= 0) errno = done == (ssize_t)sizeof error ? error : EPIPE;
+  return done < 0 || errno ? -1 : 0;
+}
+
+void doors_answer(int link, int error)
+{
+  const int32_t answer = error;
+  while (send(link, &answer, sizeof answer, MSG_NOSIGNAL) < 0 && errno == EINTR) { }
 }
 
 /* Gives each door its descriptor, or closes them all. */

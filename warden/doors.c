@@ -90,14 +90,18 @@ static int open_direct(struct doors *doors, const char **object)
   return add(doors, bind_anywhere(DOORS_DNS, SOCK_STREAM), (struct door){ .kind = DOOR_DIRECT, .port = DOORS_DNS });
 }
 
-static void add_ports(const struct doors_plan *plan, struct doors *doors)
+/* Also where some could not be had: -1 with the errno of the last of them. A port that another has is left to it. */
+static int add_ports(const struct doors_plan *plan, struct doors *doors)
 {
+  int error = 0;
   for (uint16_t i = 0; plan->direct && i < plan->port_count; i++) {
     const uint16_t port = plan->ports[i];
     bool there = false;
     for (size_t each = 0; each < doors->count; each++) there = there || doors->list[each].port == port;
-    if (!there) add(doors, bind_anywhere(port, SOCK_STREAM), (struct door){ .kind = DOOR_DIRECT, .port = port });
+    if (!there && add(doors, bind_anywhere(port, SOCK_STREAM), (struct door){ .kind = DOOR_DIRECT, .port = port }) < 0 && errno != EADDRINUSE) error = errno;
   }
+  errno = error;
+  return error ? -1 : 0;
 }
 
 int doors_open(const struct doors_plan *plan, struct doors *doors, const char **object)
@@ -109,8 +113,8 @@ int doors_open(const struct doors_plan *plan, struct doors *doors, const char **
   if (add(doors, bind_at(&FOUR_HERE, plan->proxy, SOCK_STREAM), proxy) < 0) return -1;
   if (add(doors, bind_at(&SIX_HERE, plan->proxy, SOCK_STREAM), proxy) < 0 && !is_without_six()) return -1;
   if (plan->direct && open_direct(doors, object) < 0) return -1;
-  add_ports(plan, doors);
-  return 0;
+  *object = "the door of a port";
+  return add_ports(plan, doors);
 }
 
 static bool is_wanted(const struct doors_plan *plan, const struct door *door)

@@ -203,17 +203,23 @@ void guests_leave(struct warden *warden, const struct run *run)
   warden->wide_count -= run->accepted && run->feed.room == FRAME_WINDOW_WIDE;
 }
 
-void guests_keep_doors(struct run *liner, const struct doors *doors)
+int guests_keep_doors(struct run *liner, const struct doors *doors)
 {
+  /* The kernel leaves descriptors out that there is no room for. */
+  if (!doors) return EMFILE;
   const bool expected = liner->liner && !liner->doors && liner->phase == RUN_STARTING;
-  struct doors *kept = expected ? malloc(sizeof *kept) : NULL;
-  struct doors all = *doors;
-  bool room = kept != NULL;
-  for (size_t i = 0; i < all.count; i++) room = room && fds_leave_room(all.list[i].fd);
-  if (room) *kept = all;
-  else doors_close(&all);
-  if (room) liner->doors = kept;
-  else free(kept);
+  struct doors *kept = expected ? malloc(sizeof *kept) : NULL, all = *doors;
+  int error = !expected ? EPROTO : kept ? 0 : ENOMEM;
+  for (size_t i = 0; i < all.count && !error; i++)
+    if (!fds_leave_room(all.list[i].fd)) error = EMFILE;
+  if (error) {
+    doors_close(&all);
+    free(kept);
+    return error;
+  }
+  *kept = all;
+  liner->doors = kept;
+  return 0;
 }
 
 void guests_forget_doors(struct warden *warden, struct run *liner)

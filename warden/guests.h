@@ -19,8 +19,8 @@ const char *guests_listen(struct warden *warden, const struct frame *frame);
 const char *guests_answer(struct warden *warden, const struct frame *frame);
 /* A guest's connection is forgotten. */
 void guests_leave(struct warden *warden, const struct run *run);
-/* What a liner's first process handed over: kept for as long as the run is, or closed. */
-void guests_keep_doors(struct run *liner, const struct doors *doors);
+/* What a liner's first process handed over: kept for as long as the run is; otherwise closed, and why. NULL: it came without its descriptors. */
+int guests_keep_doors(struct run *liner, const struct doors *doors);
 /* The liner is over: nobody is there any more to be answered. */
 void guests_forget_doors(struct warden *warden, struct run *liner);
 

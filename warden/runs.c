@@ -163,7 +163,7 @@ void runs_hear(struct warden *warden, struct run *run)
     hear_once(run->link, &heard);
     if (heard.length < 0 && errno == EINTR) continue;
     if (heard.length < 0 && errno == EAGAIN) return;
-    if (heard.has_doors) guests_keep_doors(run, &heard.doors);
+    if (heard.length == (ssize_t)sizeof heard.doors) doors_answer(run->link, guests_keep_doors(run, heard.has_doors ? &heard.doors : NULL));
     else if (heard.length == (ssize_t)sizeof heard.word && run->zygote) take_word(warden, run, &heard.word);
     else if (heard.length != (ssize_t)sizeof heard.report) close_link(warden, run);
     else if (heard.report.kind == REPORT_BORN) run->program = heard.from;

@@ -70,6 +70,9 @@ export interface CellSpec {
   readonly network?: CellNetwork
 }
 
+/** Where programs find HTTP and SOCKS, on the loopback of a cell with a network and of each liner. */
+export const proxyPort = 3128
+
 /** How the programs of a cell reach the way out. Nothing is decided here: what they say is carried to the engine. */
 export interface CellNetwork {
   /** Also what they connect to without a proxy, at the ports that the engine names, and their DNS. Needs 'direct-network'. */

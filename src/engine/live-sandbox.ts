@@ -70,7 +70,8 @@ export class LiveSandbox {
       id: info.id,
       listen,
       connect: async (port) => this.#hold.here.made.open.warden.connect(port),
-      listens: async (port, signal) => isListening({ files: this.files, warden: this.#hold.here.made.open.warden, signal }, port),
+      listens: async (port, signal) =>
+        isListening({ files: this.files, warden: this.#hold.here.made.open.warden, network: this.#making.home.network, signal }, port),
       checkOpen: () => this.#checkOpen(),
       onTraffic: () => this.life.activity.touch(),
     })
@@ -154,6 +155,8 @@ export class LiveSandbox {
     const others = this.#info.clamped.filter(({ field }) => !field.startsWith('network'))
     this.#info = { ...this.#info, spec: { ...this.#info.spec, network }, clamped: [...others, ...clamped] }
     this.#origins = { ...this.#origins, network: 'spec' }
+    // What was made ready in a liner listens at the ports before.
+    await this.#hold.current?.dropReady()
     return this.info
   }
 

@@ -3,6 +3,7 @@
  * what the warden takes in is handed over here. Nothing is decided in the engine.
  */
 import type { Warden } from '../channel/index.js'
+import { proxyPort } from '../contract/driver.js'
 import type { Egress, EgressDoor } from '../contract/egress.js'
 import { SandboxError } from '../contract/errors.js'
 import { type NetworkApproval, networkApprovals, type NetworkFacts, type NetworkRecord, type NetworkRules, type NetworkSummary } from '../contract/network.js'
@@ -30,6 +31,7 @@ type Doors = Pick<Warden, 'onConnection' | 'onQuery' | 'listen'>
 
 /** More cannot be listened at; the rest is for the proxy alone. */
 const mostDirectPorts = 64
+const dnsPort = 53
 
 export class WayOut {
   readonly #order: NetworkOrder
@@ -93,6 +95,11 @@ export class WayOut {
     return checked
   }
 
+  /** Whether its cell may have a door at this port, instead of a program. */
+  mayListenAt(port: number): boolean {
+    return port === proxyPort || (this.#isDirect && (port === dnsPort || this.#directPorts().includes(port)))
+  }
+
   log(signal: AbortSignal | undefined): AsyncIterable<NetworkRecord> {
     return this.#egress.log(signal)
   }
@@ -108,7 +115,11 @@ export class WayOut {
   }
 
   #listen(): void {
-    if (this.#isDirect) this.#doors?.listen(this.#egress.ports.slice(0, mostDirectPorts))
+    if (this.#isDirect) this.#doors?.listen(this.#directPorts())
+  }
+
+  #directPorts(): readonly number[] {
+    return this.#egress.ports.slice(0, mostDirectPorts)
   }
 }
 

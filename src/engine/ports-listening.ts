@@ -1,6 +1,7 @@
 import type { Warden } from '../channel/index.js'
 import { SandboxError } from '../contract/errors.js'
 import { FileOperation, type FilesHost } from './file-operation.js'
+import type { WayOut } from './network.js'
 
 /** Listeners come first in these tables, so that connections cannot push them beyond this. */
 const mostBytes = 512 * 1024
@@ -20,13 +21,16 @@ const listening = '0A'
 export interface ListeningCell {
   readonly files: FilesHost
   readonly warden: Pick<Warden, 'connect'>
+  readonly network: Pick<WayOut, 'mayListenAt'> | undefined
   readonly signal: AbortSignal | undefined
 }
 
 /** Whether something listens on a port of the cell's loopback: read from the cell's own tables, so that no server is disturbed. */
-export async function isListening({ files, warden, signal }: ListeningCell, port: number): Promise<boolean> {
+export async function isListening({ files, warden, network, signal }: ListeningCell, port: number): Promise<boolean> {
   try {
-    for (const table of tables) if (hasListener(await readTable(files, table, signal), port)) return true
+    // The tables do not tell a door of the way out from a server; the warden does, and connects to none of its own.
+    for (const table of tables)
+      if (hasListener(await readTable(files, table, signal), port)) return network?.mayListenAt(port) ? await takesConnection(warden, port) : true
     return false
   } catch (error) {
     // A cell whose programs may not read this is asked by connecting.

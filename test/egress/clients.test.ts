@@ -43,7 +43,43 @@ socket.onopen = () => socket.send('over and over')
 socket.onmessage = ({ data }) => { console.log(data); socket.close() }
 socket.onerror = ({ message }) => { console.log('error', message); process.exit(1) }`
 
+/** Java has a store of its own for whom it trusts, and reads no variable that names another. */
+const java = `import java.io.*; import java.net.*; import java.security.*; import java.security.cert.*; import javax.net.ssl.*;
+public class Get { public static void main(String[] none) throws Exception {
+  KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType()); store.load(null, null);
+  InputStream trusted = new FileInputStream(System.getenv("SSL_CERT_FILE")); int count = 0;
+  for (var each : CertificateFactory.getInstance("X.509").generateCertificates(trusted)) store.setCertificateEntry("c" + count++, each);
+  TrustManagerFactory trust = TrustManagerFactory.getInstance("PKIX"); trust.init(store);
+  SSLContext context = SSLContext.getInstance("TLS"); context.init(null, trust.getTrustManagers(), null);
+  HttpsURLConnection asked = (HttpsURLConnection) new URL(System.getenv("URL") + "/hello.txt").openConnection();
+  asked.setSSLSocketFactory(context.getSocketFactory()); System.out.print(new String(asked.getInputStream().readAllBytes())); } }`
+const getByJava = (options: string): string => `cat > Get.java <<'END'\n${java}\nEND\njava -Xmx128m ${options} Get.java`
+
 const clients: readonly Client[] = [
+  {
+    name: 'apt',
+    needs: 'apt-get',
+    script:
+      'rm -f got && /usr/lib/apt/apt-helper -o Acquire::https::CAInfo="$SSL_CERT_FILE" -o Acquire::Retries=0 download-file "$URL/hello.txt" got >&2 && cat got',
+    prints: 'hello from outside\n',
+  },
+  {
+    name: 'apt without a proxy',
+    needs: 'apt-get',
+    script:
+      'rm -f got && env -u https_proxy -u HTTPS_PROXY -u all_proxy -u ALL_PROXY /usr/lib/apt/apt-helper -o Acquire::https::CAInfo="$SSL_CERT_FILE" -o Acquire::Retries=0 download-file "$URL/hello.txt" got >&2 && cat got',
+    prints: 'hello from outside\n',
+    direct: true,
+  },
+  { name: 'Java', needs: 'javac', script: getByJava(''), prints: 'hello from outside\n', direct: true },
+  { name: 'Java told of the proxy', needs: 'javac', script: getByJava('-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3128'), prints: 'hello from outside\n' },
+  {
+    name: "Node's own resolver",
+    needs: 'node',
+    script: `node -e "require('dns').promises.resolve4(process.env.HOST).then(([address]) => console.log(address))"`,
+    prints: /^198\.1[89]\.\d+\.\d+\n$/,
+    direct: true,
+  },
   { name: 'curl', needs: 'curl', script: 'curl -sS --fail "$URL/hello.txt"', prints: 'hello from outside\n' },
   { name: 'curl over SOCKS', needs: 'curl', script: 'curl -sS --fail --proxy "$ALL_PROXY" "$URL/hello.txt"', prints: 'hello from outside\n' },
   { name: 'wget', needs: 'wget', script: 'wget -q -O - --ca-certificate="$SSL_CERT_FILE" --tries=1 "$URL/hello.txt"', prints: 'hello from outside\n' },

@@ -22,7 +22,7 @@ print(os.environ['HTTPS_PROXY'])
 print('forked' if 'colorsys' in sys.modules else 'started')`
 
 testUnless(why)('a fork of a zygote finds the same doors as a program that was just started, and both are refused in words', async () => {
-  await using lined = await openLined({ network: { allow: ['example.com:80'] }, limits: { cpus: 2 } })
+  await using lined = await openLined({ network: { allow: ['example.com:80'] } })
   const command = ['/usr/bin/python3', '-c', script]
   const started = await lined.run(command)
   await lined.sandbox.ensureZygote({ language: 'python', imports: ['colorsys'] })
@@ -30,4 +30,21 @@ testUnless(why)('a fork of a zygote finds the same doors as a program that was j
   expect([started.err, forked.err]).toEqual(['', ''])
   const expected = /^HTTP\/1\.1 403 .*\nHTTP\/1\.1 403 .*\nno name\nhttp:\/\/127\.0\.0\.1:3128\n(forked|started)\n$/
   expect([started, forked].map(({ out }) => expected.exec(out)?.[1])).toEqual(['started', 'forked'])
+})
+
+testUnless(why)('ports of rules that are replaced are listened at in the next liner, also where one was made ready before', async () => {
+  await using lined = await openLined({ network: { allow: ['example.com:80'] } })
+  const connect = async (port: number): Promise<string> =>
+    (
+      await lined.run([
+        '/usr/bin/python3',
+        '-c',
+        `import socket\ntry: socket.create_connection(('192.0.2.7', ${port}), 10); print('in')\nexcept OSError as e: print(e.errno)`,
+      ])
+    ).out
+  const ways = []
+  for (let each = 0; each < 4; each += 1) ways.push(await connect(8443))
+  await lined.sandbox.changeNetwork({ allow: ['example.com:8443'] })
+  for (let each = 0; each < 3; each += 1) ways.push(await connect(8443))
+  expect(ways).toEqual([...Array<string>(4).fill('111\n'), ...Array<string>(3).fill('in\n')])
 })

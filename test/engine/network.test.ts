@@ -173,3 +173,14 @@ test('rules that are replaced while it is paused without its memory hold when it
   const direct = await sandbox.run(['curl', '-sS', '--noproxy', '*', `http://shop.example.com:${http.port}/direct`])
   expect(direct.stdout + direct.stderr).toBe('seen GET /direct 0')
 })
+
+test('a door of the way out is no server to wait for, and a server that had the port before is', async ({ skip }) => {
+  if (ground.withoutDirect !== undefined) skip(ground.withoutDirect)
+  await using sandbox = await Sandbox.create({ platform: ground.platform, network: { allow: ['shop.example.com:9099'] } })
+  for (const port of [9099, 53, 3128]) await expect(sandbox.waitForPort(port, { timeout: 100 })).rejects.toMatchObject({ code: 'not-found' })
+  await expect(sandbox.url(9099, { waitFor: 100 })).rejects.toMatchObject({ code: 'not-found' })
+  await sandbox.spawn(['python3', '-m', 'http.server', '9101'])
+  await sandbox.waitForPort(9101)
+  await sandbox.network.update({ allow: ['shop.example.com:9099', 'shop.example.com:9101'] })
+  await sandbox.waitForPort(9101, { timeout: 100 })
+})

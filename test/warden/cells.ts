@@ -27,11 +27,11 @@ const inside = (user: number): string[] => [
 
 const added = (names: readonly string[]): string[] => names.flatMap((name) => ['--cap-add', `CAP_${name}`])
 
-/** A cell of one id, as an ordinary user makes it. As root the ordinary user is an invented one. */
-export function singleIdCell(more: readonly string[] = [], capabilities: readonly string[] = []): Peer {
+/** A cell of one id, as an ordinary user makes it. As root the ordinary user is an invented one. `by`: what runs the command that makes it. */
+export function singleIdCell(more: readonly string[] = [], capabilities: readonly string[] = [], by: readonly string[] = []): Peer {
   const user = isRoot ? { uid: 54321, gid: 54321 } : {}
   const given = added(['SYS_ADMIN', 'SETPCAP', ...capabilities])
-  return new Peer(['bwrap', '--uid', '1000', '--gid', '1000', ...walls(WARDEN), ...given, ...inside(1000), ...more], user)
+  return new Peer([...by, 'bwrap', '--uid', '1000', '--gid', '1000', ...walls(WARDEN), ...given, ...inside(1000), ...more], user)
 }
 
 export const manyIdCapabilities = ['SYS_ADMIN', 'SETUID', 'SETGID', 'KILL', 'SETPCAP', 'CHOWN', 'DAC_OVERRIDE', 'FOWNER']

@@ -167,6 +167,32 @@ print('done')`
   })
 })
 
+const failureOf = ({ payload }: Frame) => ({ stage: payload.readUInt32LE(0), errno: payload.readUInt32LE(4), text: payload.subarray(8).toString() })
+
+describe.for([110, 120, 130, 140])('with %d descriptors', (files) => {
+  testUnless(lacking)('a liner has its doors or is not started, and the next has them when there is room', async () => {
+    await using peer = singleIdCell([...arguments_, '--cradle', '1000', '1000'], capabilities, ['prlimit', `--nofile=${files}:${files}`])
+    await peer.takeType(TYPE.HELLO)
+    peer.send({ type: TYPE.CONFIGURE, payload: filterOf([]) })
+    peer.send({ type: TYPE.LISTEN, payload: ports(...Array.from({ length: 24 }, (_, each) => 9000 + each)) })
+    const program = lined(`${errnoOf('127.0.0.1', 3128)}\nsys.stdout.flush(); time.sleep(60)`)
+    const start = async (run: number): Promise<string | ReturnType<typeof failureOf>> => {
+      peer.start(run, program)
+      const frame = await peer.take((each) => each.run === run && (each.type === TYPE.FAILED || each.type === TYPE.OUTPUT))
+      return frame.type === TYPE.FAILED ? failureOf(frame) : frame.payload.toString()
+    }
+    const ways = []
+    for (let run = 1; run <= 5; run += 1) ways.push(await start(run))
+    const refused = ways.filter((way) => typeof way !== 'string')
+    expect(ways.slice(0, ways.length - refused.length)).toEqual(Array(ways.length - refused.length).fill('connected\n'))
+    expect(refused.length).toBeGreaterThan(0)
+    expect(refused[0]).toEqual({ stage: 3, errno: 24, text: 'hand over the doors of a liner' })
+    peer.send({ type: TYPE.KILL, run: 1 })
+    await peer.takeType(TYPE.GONE, 1)
+    expect(await start(9)).toBe('connected\n')
+  })
+})
+
 testUnless(lacking)('without the capability the doors cannot be had, and the cell does not open', async () => {
   await using peer = singleIdCell(arguments_)
   expect(await peer.exited).not.toBe(0)

@@ -142,7 +142,7 @@ const hostAttacks: readonly Attack[] = [
     id: 'kernel-settings',
     name: 'settings of the kernel cannot be opened for writing',
     tries: Object.fromEntries(kernelFiles.map((path) => [path, `write_open(${literal(path)})`])),
-    controls: { 'its own stdout, by /proc': "put('/proc/self/fd/1', b' ')" },
+    controls: { 'a device that it has open, by /proc': "write_open('/proc/self/fd/%d' % os.open('/dev/null', os.O_RDONLY))" },
   },
   {
     id: 'kernel-secrets',

@@ -1,11 +1,9 @@
 import { closeSync, openSync } from 'node:fs'
-import type { CellNetwork, CellSpec, GivenEntry } from '../../contract/driver.js'
+import { type CellNetwork, type CellSpec, type GivenEntry, proxyPort } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import { hasIpv6 } from '../../sys/posture/routes.js'
 import type { Capability } from './capabilities.js'
 
-/** Where programs find HTTP and SOCKS, on the loopback of the cell and of each liner. */
-const proxyPort = 3128
 /** Where what programs are to trust is copied to. */
 const certificatesPath = '/var/lib/glovebox/certificates.pem'
 

@@ -223,11 +223,11 @@ for family, address in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET, '9.9.9.9
   })
 })
 
-/** What each holds in memory, in KiB. */
+/** What each holds in memory of its own, in KiB: its program is in the cache of the host, whose it is. */
 function wardensBelow(pid: number): number[] {
   return descendantsOf(pid).flatMap((each) => {
     const status = statusOf(each)
-    return /^Name:\s*warden$/m.test(status) ? [Number(/^VmRSS:\s*(\d+)/m.exec(status)?.[1])] : []
+    return /^Name:\s*warden$/m.test(status) ? [Number(/^RssAnon:\s*(\d+)/m.exec(status)?.[1])] : []
   })
 }
 
