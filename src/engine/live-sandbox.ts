@@ -74,6 +74,13 @@ export class LiveSandbox {
     })
   }
 
+  /** For the engine itself: what waited for somebody is theirs from now on, and is told as if it came about now. */
+  beginAnew(info: SandboxInfo, origins: Origins): void {
+    this.#info = info
+    this.#origins = origins
+    this.life.beginAnew(info)
+  }
+
   /** Throws SandboxError('conflict') while it has no cell. */
   get files(): FilesHost {
     return this.#hold.here.files

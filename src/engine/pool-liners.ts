@@ -94,7 +94,7 @@ export class LinerPool {
     signal.throwIfAborted()
     const made = await makeCellInTime(preparation, tools, { signal, answerMs: bounds.answerMs })
     const home = { ...made, root: preparation.cell.root }
-    const sandbox = this.#ground.bear({ id, planned, preparation, home, pooled: true, isHidden: true })
+    const sandbox = this.#ground.bear({ id, planned, preparation, home, pooled: true })
     const { imports } = this.#order
     const zygote = (): ZygoteOrder | undefined => (this.#hasPython && !this.#isForOne ? { language: 'python', imports: imports ?? [] } : undefined)
     const item = new LinedCell({ sandbox, home, zygote, onFailure: (error) => this.pool.note(error) })
