@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Language } from '../contract/code.js'
 import type { Platform } from '../contract/platform.js'
 import type { Ground } from './ground.js'
 
@@ -12,6 +13,7 @@ interface PoolStatus {
 /** What is used here of the library's pools. */
 interface OpenPool {
   run(command: string[], options?: { readonly receipt: boolean }): PromiseLike<{ readonly stdout: string; readonly stderr: string }>
+  code(source: string, options: { readonly language: Language }): PromiseLike<{ readonly text: string | undefined }>
   status(): PoolStatus | Promise<PoolStatus>
   close(): Promise<unknown>
 }
@@ -22,6 +24,7 @@ export interface PoolDoor {
 
 export interface WarmPool extends AsyncDisposable {
   run(command: string[], options?: { readonly receipt: boolean }): Promise<string>
+  code(source: string, language: Language): Promise<string | undefined>
   /** Resolves when as many wait as did at first, and none is being made or closed any more. */
   settle(): Promise<void>
 }
@@ -31,6 +34,7 @@ interface WarmPoolOptions {
   readonly template: string
   readonly size: number
   readonly imports?: string[]
+  readonly language?: Language
 }
 
 export const noPools = 'pools are not there yet'
@@ -56,6 +60,7 @@ export async function openWarmPool({ SandboxPool, platform }: Ground, options: W
   }
   return {
     run: async (command, given) => (await pool.run(command, given)).stdout,
+    code: async (source, language) => (await pool.code(source, { language })).text,
     settle,
     [Symbol.asyncDispose]: async () => {
       await pool.close()

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { type Language, languageSchema } from './code.js'
 import { deferred } from './deferred.js'
 import type { CallOptions, PlatformProcess, SandboxInfo } from './platform.js'
 import { durationSchema } from './quantities.js'
@@ -26,6 +27,8 @@ export const poolSchema = deferred(() =>
     /** Once nobody has asked for so long, none is kept ready until somebody does. Not given: never where `size` is, else a minute. */
     idleAfter: durationSchema({ min: 50, max: dayMs, example: '1m' }).optional(),
     fresh: z.enum(freshKinds).default('cell'),
+    /** Of cells: the interpreter of this language waits in each of them, begun. None when not given. */
+    language: languageSchema.optional(),
     /** Of liners: after so many runs their cell is closed, and another made. */
     recycleAfterRuns: z.int().min(1).max(1_000_000).optional(),
     /** Of liners: modules of Python that are imported before anyone asks; none when not given. */
@@ -75,6 +78,8 @@ export interface OneShotCall extends CallOptions {
   readonly fresh?: Fresh
   /** False: it is created for this call. True unless given: it comes from where such are kept ready, once there are any. */
   readonly pool?: boolean
+  /** Of code: what is kept ready has an interpreter of this language, begun. */
+  readonly language?: Language
 }
 
 /** A program in surroundings of its own. */

@@ -48,6 +48,11 @@ export class SandboxCode {
     return Object.fromEntries(answers.flat()) as Record<Language, LanguageAnswer>
   }
 
+  /** The default context of a language, before anyone asks for it. Resolves when its interpreter is there; to that one's end. */
+  async begin(language: Language): Promise<{ readonly ended: Promise<unknown> }> {
+    return (await this.#default(this.#runtimes.of(language))).open()
+  }
+
   async execute(asked: unknown, signal: AbortSignal | undefined): Promise<PlatformExecution> {
     const request = parseObject(codeRequestSchema, asked, { what: 'code', objects: ['env'] })
     const { timeMs, env } = this.#planned(request)

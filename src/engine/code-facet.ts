@@ -1,5 +1,5 @@
 import { checkCallOptions, unlessAborted } from '../contract/call-options.js'
-import type { CodeRequest, ContextInfo, ContextRequest, PlatformCode, PlatformExecution } from '../contract/code.js'
+import type { CodeRequest, ContextInfo, ContextRequest, Language, PlatformCode, PlatformExecution } from '../contract/code.js'
 import type { CallOptions } from '../contract/platform.js'
 import { SandboxCode } from './code-contexts.js'
 import { Runtimes, type RuntimeSource } from './code-runtimes.js'
@@ -15,6 +15,11 @@ export class CodeFacet implements PlatformCode {
   constructor(find: (id: string) => Promise<LiveSandbox>, source: () => RuntimeSource) {
     this.#find = find
     this.#runtimes = new Runtimes(source)
+  }
+
+  /** For the engine itself: the interpreter of a sandbox that nobody has yet. */
+  async begin(sandbox: LiveSandbox, language: Language): ReturnType<SandboxCode['begin']> {
+    return sandbox.asked(() => this.#codeOf(sandbox).begin(language))
   }
 
   async languages(id: string, options: CallOptions = {}): ReturnType<PlatformCode['languages']> {

@@ -251,11 +251,9 @@ export class Engine implements Platform {
       create: (spec, options) => this.create(spec, options),
       find: (id) => this.#register.find(id),
       sign: (unsigned) => signer.sign(unsigned),
-      bear: (birth) => {
-        const sandbox = this.#bear(birth)
-        if (!birth.isHidden) this.#register.add(birth.id, sandbox)
-        return sandbox
-      },
+      bear: (birth) => this.#bear(birth),
+      show: (sandbox) => this.#register.add(sandbox.info.id, sandbox),
+      beginCode: (sandbox, language) => this.code.begin(sandbox, language),
       during: (planned, signal, act) => this.#take(new Creation({ planned, origin: undefined }, signal), act),
     }
   }

@@ -59,8 +59,9 @@ export class Lifetime {
   readonly activity = new Activity()
   readonly events = new SandboxEvents()
   readonly #order: LifetimeOrder
-  readonly #bornAt: number
-  readonly #idle: IdleWatch | undefined
+  #info: SandboxInfo
+  #bornAt: number
+  #idle: IdleWatch | undefined
   #deadline: Deadline
   #expiresAt: string
   /** What is left of its lifetime while it is paused; undefined while it runs. */
@@ -77,10 +78,22 @@ export class Lifetime {
   constructor(order: LifetimeOrder) {
     const { spec, expiresAt } = order.info
     this.#order = order
+    this.#info = order.info
     this.#bornAt = this.clock.now()
     this.#expiresAt = expiresAt
     this.#deadline = new Deadline(spec.lifetimeMs, () => this.#useUp())
     if (spec.idleMs !== undefined) this.#idle = this.#watchIdleness(spec.idleMs)
+  }
+
+  /** It is somebody's from now on, and its times begin. */
+  beginAnew(info: SandboxInfo): void {
+    const { lifetimeMs, idleMs } = info.spec
+    this.#info = info
+    this.#bornAt = this.clock.now()
+    this.#count(lifetimeMs, () => this.#useUp())
+    this.#expiresAt = info.expiresAt
+    this.#idle?.hold()
+    this.#idle = idleMs === undefined ? undefined : this.#watchIdleness(idleMs)
   }
 
   /** What of a sandbox's info it has a say in. */
@@ -90,7 +103,7 @@ export class Lifetime {
 
   /** Throws SandboxError('conflict') unless it runs. */
   checkMoving(): void {
-    if (this.#isStill) throw new SandboxError('conflict', `sandbox ${this.#order.info.id} is paused; resume it first`, { hint: resumeHint })
+    if (this.#isStill) throw new SandboxError('conflict', `sandbox ${this.#info.id} is paused; resume it first`, { hint: resumeHint })
   }
 
   /** Settles when a moment's stillness is over, which whatever is to begin waits for; undefined when there is none. */
@@ -220,22 +233,20 @@ export class Lifetime {
       await goOn()
     } catch (error) {
       if (this.#isOver) return
-      this.#order.end(
-        new SandboxError('broken', `sandbox ${this.#order.info.id} stood still, and did not go on: ${(error as Error).message}`, { cause: error }),
-      )
+      this.#order.end(new SandboxError('broken', `sandbox ${this.#info.id} stood still, and did not go on: ${(error as Error).message}`, { cause: error }))
     }
   }
 
   /** Whoever wants its memory back is not to believe that it was given back. */
   #refuseOther(keeps: 'memory' | 'files'): void {
     if (keeps === 'memory' || this.#still === 'files') return
-    throw new SandboxError('conflict', `sandbox ${this.#order.info.id} is paused with its memory; resume it first`, { hint: resumeHint })
+    throw new SandboxError('conflict', `sandbox ${this.#info.id} is paused with its memory; resume it first`, { hint: resumeHint })
   }
 
   async #goOn(reason: string): Promise<void> {
     if (this.#isOver || this.#leftMs === undefined) return
     // One that was paused because its lifetime was over begins another, as far as its policies allow.
-    const lifetimeMs = this.#leftMs > 0 ? this.#leftMs : this.#held(this.#order.info.spec.lifetimeMs)
+    const lifetimeMs = this.#leftMs > 0 ? this.#leftMs : this.#held(this.#info.spec.lifetimeMs)
     await this.#order[this.#still].goOn()
     if (this.#hasEnded()) return
     this.#leftMs = undefined
@@ -263,7 +274,7 @@ export class Lifetime {
 
   #expire(reason: string): void {
     if (this.#isOver) return
-    if (this.#order.info.spec.onExpiry === 'close') {
+    if (this.#info.spec.onExpiry === 'close') {
       this.#end(reason)
       return
     }
@@ -282,7 +293,7 @@ export class Lifetime {
   }
 
   #expired(reason: string): SandboxError {
-    return new SandboxError('expired', `sandbox ${this.#order.info.id} expired at ${new Date().toISOString()}: ${reason}`, {
+    return new SandboxError('expired', `sandbox ${this.#info.id} expired at ${new Date().toISOString()}: ${reason}`, {
       hint: "Sandbox.create({ lifetime: '1h' })",
     })
   }

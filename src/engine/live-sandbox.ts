@@ -4,14 +4,12 @@ import type { PlatformProcess, SandboxInfo, SandboxUsage } from '../contract/pla
 import type { Origins } from '../contract/policy.js'
 import type { UnsignedReceipt } from '../contract/receipt.js'
 import type { RunRequest } from '../contract/run.js'
-import { checkLimits } from '../policy/apply.js'
-import { lackingLimits } from '../policy/choose.js'
-import { changeLimits } from '../policy/spec.js'
 import type { RunPlan } from '../policy/run.js'
 import type { AsideProcess } from './aside-process.js'
 import { CellHold } from './cell-hold.js'
 import type { FilesHost } from './file-operation.js'
 import { Ledger } from './ledger.js'
+import { judgeChange } from './limit-change.js'
 import { Lifetime } from './lifetime.js'
 import type { MadeHome } from './live-cell.js'
 import { brokenCell } from './open-cell.js'
@@ -70,8 +68,7 @@ export class LiveSandbox {
       id: info.id,
       listen,
       connect: async (port) => this.#hold.here.made.open.warden.connect(port),
-      listens: async (port, signal) =>
-        isListening({ files: this.files, warden: this.#hold.here.made.open.warden, network: this.#making.home.network, signal }, port),
+      listens: async (port, signal) => isListening({ files: this.files, warden: this.#hold.here.made.open.warden, network: home.network, signal }, port),
       checkOpen: () => this.#checkOpen(),
       onTraffic: () => this.life.activity.touch(),
     })
@@ -80,6 +77,13 @@ export class LiveSandbox {
   /** Throws SandboxError('conflict') when it was created without one. */
   get network(): WayOut {
     return this.#making.home.network ?? noWayOut(this.info.id)
+  }
+
+  /** For the engine itself: what waited for somebody is theirs from now on, and is told as if it came about now. */
+  beginAnew(info: SandboxInfo, origins: Origins): void {
+    this.#info = info
+    this.#origins = origins
+    this.life.beginAnew(info)
   }
 
   /** Throws SandboxError('conflict') while it has no cell. */
@@ -221,21 +225,17 @@ export class LiveSandbox {
 
   async #change(change: unknown): Promise<SandboxInfo> {
     await this.#checkOpen()
-    const { policy } = this.#making
     const cell = this.#hold.here
     const { open, probe, inspector } = cell.made
     const { spec } = this.#info
-    const asked = changeLimits(spec.limits, change)
-    if (asked.changed.length === 0) return this.info
-    const { limits: allowed, clamped } = checkLimits(change, policy)
-    const { limits } = changeLimits(spec.limits, allowed)
-    const lacking = lackingLimits({ ...limits, stated: asked.changed }, probe)
-    if (lacking.length > 0) throw new SandboxError('unsupported', lacking.join('; '), { hint: 'glovebox doctor' })
+    const asked = judgeChange(change, { limits: spec.limits, policy: this.#making.policy, probe })
+    if (asked === undefined) return this.info
+    const { limits, clamped, changed } = asked
     await this.asked(async () => {
       await open.cell.limit(limits)
-      const others = this.#info.clamped.filter(({ field }) => !asked.changed.some((name) => field === `limits.${name}`))
+      const others = this.#info.clamped.filter(({ field }) => !changed.some((name) => field === `limits.${name}`))
       this.#info = { ...this.#info, spec: { ...spec, limits }, clamped: [...others, ...clamped] }
-      this.#origins = { ...this.#origins, ...Object.fromEntries(asked.changed.map((name) => [`limits.${name}`, 'spec' as const])) }
+      this.#origins = { ...this.#origins, ...Object.fromEntries(changed.map((name) => [`limits.${name}`, 'spec' as const])) }
       // What was made ready under other limits may take up a place that is not there any more.
       await cell.dropReady()
       await inspector?.inspectCell()

@@ -1,3 +1,4 @@
+import type { Language } from '../contract/code.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Fresh } from '../contract/pools.js'
 import type { Spec } from '../contract/spec.js'
@@ -25,16 +26,33 @@ export interface ClassOf {
   readonly fresh: Fresh
   /** Whose it is: what is made for one is never another's. */
   readonly tenant: string
+  /** Of the interpreter that waits in it; undefined: none does. */
+  readonly language?: Language | undefined
 }
 
 /**
  * The same for all that may get the same cell: everything that a cell and its first program are made of, who stated its limits, and what holds them. Who a sandbox is for and how
- * long it lives are told when it is handed out, and its variables and its folder when a program is started.
+ * long it lives are told when it is handed out, and its variables and its folder when a program is started; an interpreter that waits was started with them.
  */
-export function classKey({ planned, fresh, tenant }: ClassOf): string {
+export function classKey({ planned, fresh, tenant, language }: ClassOf): string {
   const { spec, origins, policy } = planned
   const { template, limits, root, user, commands, network, driver, minTier } = spec
   const stated = Object.fromEntries(Object.entries(origins).filter(([field]) => field.startsWith('limits.')))
   const policies = policy.layers.map(({ name, defaults, ceiling, onExceed }) => ({ name, defaults, ceiling, onExceed }))
-  return hashOf({ tenant, fresh, template, limits, root, user, commands: commands ?? null, network, driver: driver ?? null, minTier, stated, policies })
+  const interpreter = language === undefined ? null : { language, env: spec.env, cwd: spec.cwd ?? null }
+  return hashOf({
+    tenant,
+    interpreter,
+    fresh,
+    template,
+    limits,
+    root,
+    user,
+    commands: commands ?? null,
+    network,
+    driver: driver ?? null,
+    minTier,
+    stated,
+    policies,
+  })
 }

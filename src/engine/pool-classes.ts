@@ -1,7 +1,7 @@
-import type { Fresh } from '../contract/pools.js'
+import type { Language } from '../contract/code.js'
 import type { Receipt, UnsignedReceipt } from '../contract/receipt.js'
 import type { PlannedSandbox } from '../policy/apply.js'
-import { classKey } from './pool-class.js'
+import { classKey, type ClassOf } from './pool-class.js'
 import { CellPool, type CellPoolOrder, type PoolGround, type PoolSizes, sizesFor } from './pool-cells.js'
 import { LinerPool } from './pool-liners.js'
 
@@ -46,18 +46,18 @@ export class PoolClasses {
   }
 
   /** Undefined while nothing says that more of this class will follow. */
-  cellsFor(planned: PlannedSandbox): CellPool | undefined {
-    const { known, isSoon } = this.#see(planned, 'cell')
-    if (isSoon) known.cells ??= new CellPool({ ...this.#common(planned), sizes: this.#sizes }, this.#ground)
+  cellsFor(planned: PlannedSandbox, language?: Language): CellPool | undefined {
+    const { known, isSoon } = this.#see({ planned, fresh: 'cell', language })
+    if (isSoon) known.cells ??= new CellPool({ ...this.#common(planned), sizes: this.#sizes(language), language }, this.#ground)
     return known.cells
   }
 
   /** A liner is in a cell that is kept; that more are kept ready waits for a sign that more will follow. */
   linersFor(planned: PlannedSandbox): LinerPool {
-    const { known, isSoon } = this.#see(planned, 'liner')
+    const { known, isSoon } = this.#see({ planned, fresh: 'liner' })
     const more = { recycleAfterRuns: usualRuns, imports: undefined, isForOne: true, sign: (unsigned: UnsignedReceipt) => this.#order.sign(unsigned) }
-    known.liners ??= new LinerPool({ ...this.#common(planned), ...more, sizes: { ...this.#sizes, size: 0 } }, this.#ground)
-    if (isSoon) known.liners.expectMore(this.#sizes.size)
+    known.liners ??= new LinerPool({ ...this.#common(planned), ...more, sizes: { ...this.#sizes(), size: 0 } }, this.#ground)
+    if (isSoon) known.liners.expectMore(this.#sizes().size)
     return known.liners
   }
 
@@ -68,9 +68,9 @@ export class PoolClasses {
     return pools
   }
 
-  #see(planned: PlannedSandbox, fresh: Fresh): { readonly known: Known; readonly isSoon: boolean } {
+  #see(sought: Omit<ClassOf, 'tenant'>): { readonly known: Known; readonly isSoon: boolean } {
     // There are no tenants yet: whoever uses this platform is one.
-    const key = classKey({ planned, fresh, tenant: '' })
+    const key = classKey({ ...sought, tenant: '' })
     const known: Known = this.#known.get(key) ?? { seenAt: -Infinity }
     const now = performance.now()
     const isSoon = now - known.seenAt < soonMs
@@ -90,9 +90,10 @@ export class PoolClasses {
     }
   }
 
-  get #sizes(): PoolSizes {
+  #sizes(language?: Language): PoolSizes {
     const { maxSandboxes } = this.#ground.bounds
-    return sizesFor({ queue: maxSandboxes, recycleAfter: recycleAfterMs, idleAfter: idleAfterMs, fresh: 'cell', max: maxSandboxes }, this.#ground)
+    const settings = { queue: maxSandboxes, recycleAfter: recycleAfterMs, idleAfter: idleAfterMs, fresh: 'cell' as const, max: maxSandboxes, language }
+    return sizesFor(settings, this.#ground)
   }
 
   #common(planned: PlannedSandbox): Omit<CellPoolOrder, 'sizes'> {

@@ -104,7 +104,7 @@ export class LinerPool {
     if (!liners.available) throw noLiners(liners.why)
     signal.throwIfAborted()
     const home = await makeHome(preparation, tools, { signal, answerMs: bounds.answerMs })
-    const sandbox = this.#ground.bear({ id, planned, preparation, home, pooled: true, isHidden: true })
+    const sandbox = this.#ground.bear({ id, planned, preparation, home, pooled: true })
     const { imports } = this.#order
     const zygote = (): ZygoteOrder | undefined => (this.#hasPython && !this.#isForOne ? { language: 'python', imports: imports ?? [] } : undefined)
     const item = new LinedCell({ sandbox, home, zygote, onFailure: (error) => this.pool.note(error) })

@@ -1,25 +1,31 @@
 import { checkCallOptions } from '../contract/call-options.js'
+import { languageSchema } from '../contract/code.js'
 import { SandboxError } from '../contract/errors.js'
 import { kindOf } from '../contract/plain-object.js'
 import { freshKinds, type OneShotCall, type PoolSettings } from '../contract/pools.js'
 import type { RunRequest } from '../contract/run.js'
 import type { Spec } from '../contract/spec.js'
+import { parseWith } from '../policy/refusal.js'
 
 /** Throws SandboxError('invalid') naming the option. */
 export function checkOneShot(options: OneShotCall): OneShotCall {
-  const { fresh, pool } = checkCallOptions(options, ['signal', 'fresh', 'pool'])
+  const { fresh, pool, language } = checkCallOptions(options, ['signal', 'fresh', 'pool', 'language'])
   if (fresh !== undefined && !freshKinds.includes(fresh)) {
     throw new SandboxError('invalid', `fresh: expected one of ${freshKinds.map((kind) => `'${kind}'`).join(', ')}`)
   }
   if (pool !== undefined && typeof pool !== 'boolean') throw new SandboxError('invalid', `pool: expected true or false, got ${kindOf(pool)}`)
   if (fresh === 'liner' && pool === false) throw new SandboxError('invalid', "pool: cannot be false with fresh: 'liner', which is in a cell that is kept")
+  if (language !== undefined) parseWith(languageSchema, language, 'language')
   return options
 }
 
 /** Throws SandboxError('invalid') naming what does not go with the rest. */
-export function checkSettings({ size, max, fresh, imports, recycleAfterRuns }: PoolSettings): void {
+export function checkSettings({ size, max, fresh, imports, recycleAfterRuns, language }: PoolSettings): void {
   if (size !== undefined && max !== undefined && size > max) throw new SandboxError('invalid', `size: ${size} is above max, which is ${max}`)
-  if (fresh === 'liner') return
+  if (fresh === 'liner') {
+    if (language !== undefined) throw new SandboxError('invalid', "language: is only for a pool with fresh: 'cell'; code is run in a cell of its own")
+    return
+  }
   const idle = Object.entries({ imports, recycleAfterRuns }).find(([, value]) => value !== undefined)
   if (idle) throw new SandboxError('invalid', `${idle[0]}: is only for a pool with fresh: 'liner'`)
 }

@@ -70,7 +70,7 @@ export class PoolsFacet implements PlatformPools {
   constructor(host: PoolsHost) {
     this.#host = host
     const ground = { count: () => this.#count, checkRoom: () => this.checkRoom(), makeRoom: () => this.makeRoom() }
-    this.#ground = { ...host, ...ground, bear: (birth) => host.bear(birth), newId: () => host.newId() }
+    this.#ground = { ...host, ...ground, newId: () => host.newId() }
     this.#classes = new PoolClasses(this.#ground, {
       onChange: () => this.#watchExit(),
       sign: (unsigned) => host.sign(unsigned),
@@ -193,8 +193,8 @@ export class PoolsFacet implements PlatformPools {
     return this.#pools.reduce((sum, { pool, hidden }) => sum + pool.unused + hidden, this.#host.inUse())
   }
 
-  #open(order: CellPoolOrder, { fresh, imports, recycleAfterRuns = usualRuns }: PoolSettings): CellPool | LinerPool {
-    if (fresh === 'cell') return new CellPool(order, this.#ground)
+  #open(order: CellPoolOrder, { fresh, imports, language, recycleAfterRuns = usualRuns }: PoolSettings): CellPool | LinerPool {
+    if (fresh === 'cell') return new CellPool({ ...order, language }, this.#ground)
     return new LinerPool({ ...order, imports, recycleAfterRuns, sign: (unsigned) => this.#host.sign(unsigned) }, this.#ground)
   }
 
@@ -207,11 +207,11 @@ export class PoolsFacet implements PlatformPools {
     return this.#host.during(claimed, signal, (within) => kept.acquire(claimed, within))
   }
 
-  async #take(spec: SpecInput, { fresh, pool, signal }: OneShotCall): Promise<LiveSandbox> {
+  async #take(spec: SpecInput, { fresh, pool, signal, language }: OneShotCall): Promise<LiveSandbox> {
     if (fresh === 'liner') throw new SandboxError('unsupported', "fresh: 'liner' is for commands; a sandbox is a cell", { hint: "fresh: 'cell'" })
     await this.#closings.room()
     const planned = pool === false ? undefined : this.#pooledPlan(spec)
-    const cells = planned && this.#classes.cellsFor(planned)
+    const cells = planned && this.#classes.cellsFor(planned, language)
     if (cells) return this.#host.during(planned, signal, (within) => cells.acquire(planned, within))
     const { id } = await this.#host.create(spec, signal ? { signal } : {})
     return this.#host.find(id)

@@ -12,8 +12,6 @@ export interface Birth {
   readonly home: MadeHome
   /** Whether it was made before anyone asked. */
   readonly pooled: boolean
-  /** In no list: nobody has it but who made it. */
-  readonly isHidden?: boolean
   /** Nothing of it is left. */
   onGone?(): void
 }

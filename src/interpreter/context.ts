@@ -73,9 +73,10 @@ export class Context {
     return this.#order.runtime
   }
 
-  /** Resolves when its interpreter is there. */
-  async open(): Promise<void> {
-    await this.#open()
+  /** Resolves when its interpreter is there; to that one's end. */
+  async open(): Promise<Pick<Kernel, 'ended'>> {
+    const { ended } = await this.#open()
+    return { ended }
   }
 
   execute(request: ExecutionRequest): Execution {

@@ -55,7 +55,7 @@ export function codeOnce(source: string, options: OneShotOptions, defaultPlatfor
     start: async () => {
       const place = checkPlatform(platform) ?? defaultPlatform()
       if (fresh === 'liner') throw linersForPrograms()
-      const { id } = await place.pools.take(spec, call)
+      const { id } = await place.pools.take(spec, { ...call, language: own.language ?? 'python' })
       return startOnce(source, own, placeOf(place, id))
     },
   })

@@ -19,7 +19,7 @@ export type PoolOptions = Omit<SpecInput, 'name' | 'from' | 'mounts' | 'seccomp'
 /** Who the sandbox is for. */
 export interface AcquireOptions extends CallOptions, Claim {}
 
-const settingNames = ['size', 'max', 'queue', 'recycleAfter', 'recycleAfterRuns', 'idleAfter', 'fresh', 'imports'] as const
+const settingNames = ['size', 'max', 'queue', 'recycleAfter', 'recycleAfterRuns', 'idleAfter', 'fresh', 'imports', 'language'] as const
 
 /** Sandboxes that are kept ready for whoever asks. One that was used is closed, and never handed to anyone again. */
 export class SandboxPool implements AsyncDisposable {

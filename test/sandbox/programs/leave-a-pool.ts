@@ -17,7 +17,8 @@ const driver: Driver = {
   },
 }
 const platform = createPlatform({ drivers: [driver] })
-for (let n = 0; n < 3; n += 1) await Sandbox.run(['true'], { platform })
-while (ids.length < 2) await new Promise((resolve) => setTimeout(resolve, 10))
+const isCode = process.argv[2] === 'code'
+for (let n = 0; n < 3; n += 1) await (isCode ? Sandbox.code('1', { platform }) : Sandbox.run(['true'], { platform }))
+while (ids.length < (isCode ? 4 : 2)) await new Promise((resolve) => setTimeout(resolve, 10))
 process.stdout.write(`${JSON.stringify({ ids, traces: tracesOf(ids).length })}\n`)
 process.on('exit', () => process.stdout.write(`${JSON.stringify(ids)}\n`))
