@@ -22,7 +22,7 @@ export function receiptPage(judgement: Judgement & { readonly valid: true }, col
 }
 
 function headLines(judgement: Judgement & { readonly valid: true }, colors: Colors): string[] {
-  const { sandbox, issuedAt, createdAt, state, glovebox, host, driver, template, templateId, from, specHash, inspected, policies } = judgement.receipt
+  const { sandbox, issuedAt, createdAt, state, glovebox, host, driver, template, templateId, from, specHash, policies } = judgement.receipt
   const age = durationInWords(Math.max(0, Date.parse(issuedAt) - Date.parse(createdAt)))
   const rows: [string, string | undefined][] = [
     ['name', sandbox.name],
@@ -34,7 +34,8 @@ function headLines(judgement: Judgement & { readonly valid: true }, colors: Colo
       `driver ${driver.name}, tier ${driver.tier}; template ${template}${templateId === undefined ? '' : ` (${templateId.slice(0, 'sha256:'.length + 12)}…)`}`,
     ],
     ['begun with', from && `snapshot ${from.slice(0, 'sha256:'.length + 32)}…`],
-    ['looked at', inspectedInWords(inspected)],
+    ['fresh', freshInWords(judgement.receipt)],
+    ['looked at', inspectedInWords(judgement.receipt)],
     ...policies.map(({ name, hash, onExceed }): [string, string] => ['policy', `${name} (${onExceed}), SHA-256 ${hash.slice(0, 32)}…`]),
     ['spec', `SHA-256 ${specHash.slice(0, 32)}…`],
   ]
@@ -43,7 +44,14 @@ function headLines(judgement: Judgement & { readonly valid: true }, colors: Colo
   return [...told, row('signature', `${mark} ${signatureInWords(judgement).text.replace(/^is /, '')}`, colors)]
 }
 
-function inspectedInWords({ processes, threads, complete }: Receipt['inspected']): string {
+function freshInWords({ fresh, pooled }: Receipt): string | undefined {
+  if (fresh === undefined) return undefined
+  const ahead = pooled === true ? ', made ahead' : ''
+  return fresh === 'liner' ? `a liner of its own, in a cell${ahead}` : `a cell of its own${ahead}`
+}
+
+function inspectedInWords({ inspected: { processes, threads, complete }, cellReadAt }: Receipt): string {
+  if (cellReadAt !== undefined) return `the program at its gate; the cell as a whole at ${cellReadAt}, for the program was over when this was issued`
   if (processes === 0 && complete) return 'the cell; no program was running when this was issued'
   const count = (number: number, one: string, many: string): string => `${number} ${number === 1 ? one : many}`
   return `the cell and ${count(processes, 'process', 'processes')} (${count(threads, 'thread', 'threads')}), when this was issued${complete ? '' : '; not all that were running'}`

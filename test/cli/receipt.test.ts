@@ -77,6 +77,17 @@ describe('receipt show', () => {
     await expect(stdout).toMatchFileSnapshot('golden/receipt-show-bare.txt')
   })
 
+  test('tells of a run in a liner that is over when its cell was read', async () => {
+    const own = buildReceipt({ ...facts, made: { fresh: 'liner', pooled: true }, cellReadAt: '2026-01-02T03:04:05.006Z' })
+    writeFileSync(file, formatReceipt(signReceipt(own, privateKey)))
+    const { stdout } = await outcomeOf(['show', file])
+    expect(stdout.split('\n').filter((line) => /^ {2}(fresh|looked at|\s+program was)/.test(line))).toEqual([
+      '  fresh      a liner of its own, in a cell, made ahead',
+      '  looked at  the program at its gate; the cell as a whole at',
+    ])
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain('the cell as a whole at 2026-01-02T03:04:05.006Z, for the program was over when this was issued')
+  })
+
   test('--json prints the receipt, who signed it and what it does not prove', async () => {
     ownKey()
     const { code, stdout } = await call(['show', '--json', file])
