@@ -97,7 +97,7 @@ static ssize_t hand_on(struct feed *feed, const uint8_t *bytes, size_t length)
 }
 
 /* Each return of credit wakes the engine; but what a pipe takes is to be given back whether or not its program reads. */
-enum { OWED_LEAST = 131072 };
+enum { OWED_LEAST = 524288 };
 
 static void owe(struct warden *warden, struct run *run, size_t bytes)
 {

@@ -5,7 +5,7 @@
  *                      └──left early, a reply that breaks the rules, the end of the worker──▶ over: it is killed and never used again
  */
 import { SandboxError } from '../contract/errors.js'
-import { ContentFrames, pump } from './file-worker-content.js'
+import { pump, sendContent } from './file-worker-content.js'
 import { brokenWorker, encodeEnd, type ReplyName } from './file-worker-frames.js'
 import { FileWorkerReader } from './file-worker-reader.js'
 import { type FileFailure, parseDone, parseFailure, type WorkerCount } from './file-worker-replies.js'
@@ -24,13 +24,11 @@ interface Reply {
 export class FileWorkerTalk {
   readonly #run: WorkerRun
   readonly #reader: FileWorkerReader
-  readonly #content: ContentFrames
   #state: 'idle' | 'busy' | 'over' = 'idle'
 
   constructor(run: WorkerRun) {
     this.#run = run
     this.#reader = new FileWorkerReader(run.output)
-    this.#content = new ContentFrames(run)
   }
 
   get isIdle(): boolean {
@@ -93,7 +91,7 @@ export class FileWorkerTalk {
     using turn = this.begin()
     await this.#run.write(request)
     const answer = this.#collect(wanted)
-    await pump(content, answer, (piece) => this.#content.send(piece))
+    await pump(content, answer, (piece) => sendContent(this.#run, piece))
     // An end must never follow content that was called off: the worker would take the part it got for the whole.
     if (this.#state === 'busy') await this.#run.write(encodeEnd())
     const { failure, ...answered } = await answer
