@@ -66,15 +66,17 @@ export class FileWorkerTalk {
     return await this.#next()
   }
 
-  /** The bytes of all DATA that follow, as they come, which may be so many; returns what DONE says. */
-  async *flow(turn: Turn, most = Number.POSITIVE_INFINITY): AsyncGenerator<Uint8Array, WorkerFlow, undefined> {
+  /** The bytes of all DATA that follow, as they come; returns what DONE says. */
+  async *flow(turn: Turn, { most = Number.POSITIVE_INFINITY, isCounted = false }: FlowRules = {}): AsyncGenerator<Uint8Array, WorkerCount, undefined> {
     using _ = turn
     for (let sent = 0; ; ) {
       const { name, length } = await this.#reader.header()
       if (name !== 'data') {
         const reply = { name, payload: await this.#reader.whole(length) }
         this.judge(reply, 'done', turn)
-        return { ...turn.end(parseDone(reply.payload)), sent }
+        const done = parseDone(reply.payload)
+        if (isCounted && done.count !== sent) throw brokenWorker(`sent ${sent} bytes and counted ${done.count}`)
+        return turn.end(done)
       }
       sent += length
       if (sent > most) throw brokenWorker(`sent more than the ${most} bytes that were asked for`)
@@ -155,9 +157,11 @@ export class FileWorkerTalk {
   }
 }
 
-interface WorkerFlow extends WorkerCount {
-  /** Bytes, as they were counted here. */
-  readonly sent: number
+interface FlowRules {
+  /** Bytes that may come. */
+  readonly most?: number | undefined
+  /** DONE counts the bytes. */
+  readonly isCounted?: boolean
 }
 
 export interface Turn extends Disposable {
