@@ -151,18 +151,16 @@ os.execv(sys.argv[2], sys.argv[2:])`
 describe('over the channel much content', () => {
   const content = randomBytes(9 * 2 ** 20 + 4321)
 
-  it.each(Object.entries(calls))(
-    'arrives all the same where %s is refused to the worker',
-    (_name, number) =>
-      inFolder(async (folder) => {
-        await using peer = new Peer()
-        peer.send({ type: TYPE.CONFIGURE, payload: filterOf([[number, EPERM]]) })
-        peer.start(1, { argv: ['files'], worker: true })
-        await feed(peer, 1, writeRequest(join(folder, 'large'), content))
-        peer.send({ type: TYPE.STDIN, run: 1 })
-        expect((await peer.collect(1)).ending).toMatchObject({ kind: 0, code: 0 })
-        expect(readFileSync(join(folder, 'large')).equals(content)).toBe(true)
-      })(),
+  it.each(Object.entries(calls))('arrives all the same where %s is refused to the worker', (_name, number) =>
+    inFolder(async (folder) => {
+      await using peer = new Peer()
+      peer.send({ type: TYPE.CONFIGURE, payload: filterOf([[number, EPERM]]) })
+      peer.start(1, { argv: ['files'], worker: true })
+      await feed(peer, 1, writeRequest(join(folder, 'large'), content))
+      peer.send({ type: TYPE.STDIN, run: 1 })
+      expect((await peer.collect(1)).ending).toMatchObject({ kind: 0, code: 0 })
+      expect(readFileSync(join(folder, 'large')).equals(content)).toBe(true)
+    })(),
   )
 
   it(
@@ -184,7 +182,9 @@ describe('over the channel much content', () => {
       await using peer = new Peer()
       const runs = [1, 2, 3, 4]
       for (const run of runs) peer.start(run, { argv: ['files'], worker: true })
-      await Promise.all(runs.map((run) => feed(peer, run, writeRequest(join(folder, `${run}`), content.subarray(run), [2 ** 20, 65_536, 40_000, 5000][run - 1]))))
+      await Promise.all(
+        runs.map((run) => feed(peer, run, writeRequest(join(folder, `${run}`), content.subarray(run), [2 ** 20, 65_536, 40_000, 5000][run - 1]))),
+      )
       for (const run of runs) peer.send({ type: TYPE.STDIN, run })
       for (const run of runs) expect((await peer.collect(run)).ending).toMatchObject({ kind: 0, code: 0 })
       for (const run of runs) expect([run, readFileSync(join(folder, `${run}`)).equals(content.subarray(run))]).toEqual([run, true])
