@@ -48,6 +48,7 @@ const PROGRAMS = {
       'mount-flags.c',
       'mux.c',
       'pages.c',
+      'passing.c',
       'place.c',
       'process-table.c',
       'program.c',

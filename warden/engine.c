@@ -13,6 +13,7 @@
 #include "guests.h"
 #include "kill.h"
 #include "pages.h"
+#include "passing.h"
 #include "runs.h"
 #include "spawn.h"
 #include "terminal.h"
@@ -172,7 +173,8 @@ void engine_work(struct warden *warden)
   while (!warden->ending && !warden->fatal && engine_is_heard(warden)) {
     struct frame frame = { 0 };
     enum frame_result result = frame_parse(inbox->bytes + inbox->head, inbox->tail - inbox->head, &frame);
-    if (result == FRAME_PARTIAL) return;
+    if (result == FRAME_PARTIAL) return passing_begin(warden, &frame);
+    if (inbox->passing.sparing) inbox->passing.sparing--;
     warden->fatal = result == FRAME_MALFORMED ? frame.why : carry_out(warden, &frame);
     inbox->head += FRAME_HEADER + (result == FRAME_WHOLE ? frame.length : 0);
   }
@@ -195,15 +197,22 @@ static bool make_room(struct inbox *inbox)
   return true;
 }
 
+static size_t most_to_read(const struct inbox *inbox)
+{
+  size_t held = inbox->tail - inbox->head, needed = frame_needs(inbox->bytes + inbox->head, held);
+  return inbox->passing.sparing && needed > held ? needed - held : inbox->room - inbox->tail;
+}
+
 void engine_hear(struct warden *warden)
 {
   struct inbox *inbox = &warden->inbox;
+  if (passing_is_under_way(warden)) return passing_hear(warden);
   if (!make_room(inbox)) {
     warden->fatal = "no memory for a frame";
     return;
   }
   if (inbox->tail < inbox->room) {
-    ssize_t got = read(0, inbox->bytes + inbox->tail, inbox->room - inbox->tail);
+    ssize_t got = read(0, inbox->bytes + inbox->tail, most_to_read(inbox));
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (got <= 0) {
       warden->ending = true;

@@ -76,9 +76,9 @@ void feed_lose(struct warden *warden, struct run *run)
 /* A program that is fed without a pause gets a wider pipe, so that less of the time goes into waking it. */
 static bool widen(struct feed *feed)
 {
-  if (feed->widened || feed->length < FDS_PIPE_USUAL) return false;
+  if (feed->widened) return false;
   feed->widened = true;
-  return fds_widen_pipe(feed->fd);
+  return feed->wide = fds_widen_pipe(feed->fd);
 }
 
 /* Hands on what is taken without waiting: that many bytes, or -1 when the other end is gone. */
@@ -97,7 +97,7 @@ static ssize_t hand_on(struct feed *feed, const uint8_t *bytes, size_t length)
 }
 
 /* Each return of credit wakes the engine; but what a pipe takes is to be given back whether or not its program reads. */
-enum { OWED_LEAST = 131072 };
+enum { OWED_LEAST = 524288 };
 
 static void owe(struct warden *warden, struct run *run, size_t bytes)
 {
@@ -107,6 +107,21 @@ static void owe(struct warden *warden, struct run *run, size_t bytes)
   bytes = feed->owed;
   feed->owed = 0;
   give_back(warden, run, bytes);
+}
+
+/* Only of our own process, which keeps nothing: pages that pass are counted to no limit of a guest's, who could hold them in pipes of its own (tee). */
+bool feed_may_pass(struct run *run)
+{
+  struct feed *feed = &run->feed;
+  if (!run->worker || run->phase != RUN_STARTED || feed->fd < 0 || feed->ending) return false;
+  widen(feed);
+  return feed->wide;
+}
+
+void feed_passed(struct warden *warden, struct run *run, size_t bytes)
+{
+  run->feed.credit -= (uint32_t)bytes;
+  owe(warden, run, bytes);
 }
 
 void feed_pump(struct warden *warden, struct run *run)
@@ -120,7 +135,7 @@ void feed_pump(struct warden *warden, struct run *run)
     feed->head = (feed->head + (size_t)handed) % feed->room;
     feed->length -= (size_t)handed;
     owe(warden, run, (size_t)handed);
-    if ((size_t)handed < most && !widen(feed)) break;
+    if ((size_t)handed < most && (feed->length < FDS_PIPE_USUAL || !widen(feed))) break;
   }
   if (!feed->length && feed->bytes) release(feed);
   if (!feed->length && feed->ending && feed->fd >= 0) end(warden, run);

@@ -10,6 +10,10 @@ const char *feed_take(struct warden *warden, struct run *run, const struct frame
 bool feed_is_waiting(const struct feed *feed);
 /* Whether anything may be written to it now. */
 bool feed_is_served(const struct run *run);
+/* Whether what is for this run may be moved into its pipe, past everything here, once nothing waits here. */
+bool feed_may_pass(struct run *run);
+/* So many bytes were. */
+void feed_passed(struct warden *warden, struct run *run, size_t bytes);
 /* Hands on what the other end takes, and gives its credit back. */
 void feed_pump(struct warden *warden, struct run *run);
 /* The other end was seen to be gone. */

@@ -1,6 +1,7 @@
 #include "files-bytes.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdint.h>
 #include <unistd.h>
 
@@ -26,4 +27,22 @@ bool copy_bytes(int from, int to)
     if (got <= 0) return got == 0;
     if (!write_bytes(to, buffer, (size_t)got)) return false;
   }
+}
+
+bool copy_some(int from, int to, size_t length)
+{
+  uint8_t buffer[COPIED_AT_ONCE];
+  while (length) {
+    ssize_t got = read(from, buffer, length < sizeof buffer ? length : sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0 || !write_bytes(to, buffer, (size_t)got)) return false;
+    length -= (size_t)got;
+  }
+  return true;
+}
+
+bool files_wait(int fd, short events)
+{
+  struct pollfd poll_fd = { .fd = fd, .events = events };
+  return poll(&poll_fd, 1, -1) >= 0 || errno == EINTR;
 }

@@ -8,5 +8,9 @@
 bool write_bytes(int fd, const void *bytes, size_t length);
 /* From where both stand to the end of `from`. */
 bool copy_bytes(int from, int to);
+/* That many, no more than 64 KiB at a time; false also when fewer come. */
+bool copy_some(int from, int to, size_t length);
+/* Of a descriptor that may have been made non-blocking by whoever shares it. */
+bool files_wait(int fd, short events);
 
 #endif

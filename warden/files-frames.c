@@ -8,13 +8,14 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "files-bytes.h"
 #include "wire.h"
 
-enum { FRAME_MOST = FILES_HEADER + FILES_PAYLOAD_MOST, IN_ROOM = 2 * FRAME_MOST, DATA_FRAME_MOST = FILES_HEADER + FILES_DATA_MOST, OUT_ROOM = DATA_FRAME_MOST + FRAME_MOST };
+enum { FRAME_MOST = FILES_HEADER + FILES_PAYLOAD_MOST, DATA_FRAME_MOST = FILES_HEADER + FILES_DATA_MOST, OUT_ROOM = DATA_FRAME_MOST + FRAME_MOST };
 
 bool files_open(struct files *files)
 {
-  files->in = malloc(IN_ROOM);
+  files->in = malloc(FILES_IN_ROOM);
   files->out = malloc(OUT_ROOM);
   return files->in && files->out;
 }
@@ -25,72 +26,13 @@ void files_close(struct files *files)
   free(files->out);
 }
 
-/* Either end may have been made non-blocking by whoever shares it. */
-static bool wait_for(int fd, short events)
-{
-  struct pollfd poll_fd = { .fd = fd, .events = events };
-  return poll(&poll_fd, 1, -1) >= 0 || errno == EINTR;
-}
-
-static bool fill_in(struct files *files, size_t wanted)
-{
-  if (files->head == files->tail) files->head = files->tail = 0;
-  if (files->head + wanted > IN_ROOM) {
-    memmove(files->in, files->in + files->head, files->tail - files->head);
-    files->tail -= files->head;
-    files->head = 0;
-  }
-  while (files->tail - files->head < wanted && !files->over) {
-    ssize_t got = read(files->input, files->in + files->tail, IN_ROOM - files->tail);
-    if (got > 0) files->tail += (size_t)got;
-    else if (got < 0 && errno == EINTR) continue;
-    else if (got < 0 && errno == EAGAIN && wait_for(files->input, POLLIN)) continue;
-    else files->over = true;
-  }
-  return !files->over;
-}
-
-bool files_take(struct files *files, struct frame_in *frame)
-{
-  if (files->over || !fill_in(files, FILES_HEADER)) return false;
-  const uint8_t *header = files->in + files->head;
-  files->fault = request_header_fault(header);
-  if (files->fault) {
-    files->over = true;
-    return false;
-  }
-  size_t length = wire_u32(header);
-  if (!fill_in(files, FILES_HEADER + length)) return false;
-  header = files->in + files->head;
-  *frame = (struct frame_in){ .type = header[4], .payload = header + FILES_HEADER, .length = length };
-  files->head += FILES_HEADER + length;
-  return true;
-}
-
-bool files_take_content(struct files *files, struct frame_in *frame)
-{
-  if (!files_take(files, frame)) return false;
-  if (frame->type == FILES_CONTENT) return true;
-  if (frame->type == FILES_END) return false;
-  files->fault = "request amid content";
-  files->over = true;
-  return false;
-}
-
-void files_skip_content(struct files *files)
-{
-  struct frame_in frame;
-  reply_flush(files);
-  while (files_take_content(files, &frame)) {}
-}
-
 bool reply_flush(struct files *files)
 {
   for (size_t done = 0; done < files->fill && !files->over;) {
     ssize_t written = write(files->output, files->out + done, files->fill - done);
     if (written >= 0) done += (size_t)written;
     else if (errno == EINTR) continue;
-    else if (errno == EAGAIN && wait_for(files->output, POLLOUT)) continue;
+    else if (errno == EAGAIN && files_wait(files->output, POLLOUT)) continue;
     else files->over = true;
   }
   files->fill = files->frame = 0;
@@ -104,7 +46,7 @@ static bool move(struct files *files, int from, int to, size_t *left)
     ssize_t moved = splice(from, NULL, to, NULL, *left, SPLICE_F_MOVE);
     if (moved > 0) *left -= (size_t)moved;
     else if (moved < 0 && errno == EINTR) continue;
-    else if (moved < 0 && errno == EAGAIN && to == files->output && wait_for(to, POLLOUT)) continue;
+    else if (moved < 0 && errno == EAGAIN && to == files->output && files_wait(to, POLLOUT)) continue;
     else if (moved < 0 && errno == EPIPE) files->over = true;
     else return false;
   }

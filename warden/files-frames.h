@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 #include "files-request.h"
 
@@ -23,6 +24,7 @@ enum {
   FILES_NAME_MOST = 16384, /* of a path below what was asked for: a deep tree must not make long replies of short names */
   FILES_ERROR_OBJECT_MOST = 4200,
   FILES_HASH_LENGTH = 32,
+  FILES_IN_ROOM = 2 * (FILES_HEADER + FILES_PAYLOAD_MOST),
 };
 
 /* Counts of replies carry this beside them: something is missing from what was told. */
@@ -34,22 +36,30 @@ struct files {
   const char *fault; /* what the engine did wrong */
   uint8_t *in, *out;
   size_t head, tail; /* what has arrived of `in` and is not yet taken */
+  size_t content;    /* of the CONTENT that has begun, what is not yet taken */
+  bool sparing;      /* no more is read than needed: what follows may be moved */
   size_t fill, frame; /* what waits in `out`, and where its last frame begins */
 };
 
 struct frame_in {
   uint8_t type;
-  const uint8_t *payload; /* until the next frame is taken */
+  const uint8_t *payload; /* until the next is taken */
   size_t length;
 };
 
 bool files_open(struct files *files);
 void files_close(struct files *files);
 
-/* Waits for the next whole frame. False when there is none: the input has ended or is malformed. */
+/* Waits for the next whole request. False when there is none: the input has ended or is malformed. */
 bool files_take(struct files *files, struct frame_in *frame);
-/* The next piece of what the engine sends after its request; false at its end, or when the worker is over. */
-bool files_take_content(struct files *files, struct frame_in *frame);
+/* Waits for content: what of its frame is not taken yet; 0 at its end, or when the worker is over. */
+size_t files_content_left(struct files *files);
+/* Waits for the next piece of content, as much as has arrived; false at its end, or when the worker is over. */
+bool files_take_content(struct files *files, struct frame_in *piece);
+/* Whether the content that is left is worth moving, and none of it is in our memory. */
+bool files_content_is_bulk(const struct files *files);
+/* Moves what has arrived of it, one byte at least, into an empty pipe. 0 when the worker is over, -1 with errno when it cannot be done. */
+ssize_t files_move_content(struct files *files, int pipe);
 /* After a failure: what is still to come of it. */
 void files_skip_content(struct files *files);
 

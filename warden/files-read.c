@@ -8,47 +8,31 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "files-duct.h"
 #include "files-operations.h"
 #include "files-paths.h"
 
-enum { PAGE = 4096, PASSAGE_ROOM = 64 * PAGE };
-
 struct passage {
-  int content[2], frame[2];
+  struct duct content, frame;
   size_t most; /* of one piece; 0: there is no passage */
   uint64_t at; /* in the file */
 };
 
-/* As wide as the kernel grants it; 0 when that is not worth it. */
-static size_t widen(int pipe)
+static void close_passage(struct passage *passage)
 {
-  int room = fcntl(pipe, F_SETPIPE_SZ, PASSAGE_ROOM);
-  if (room < 0) room = fcntl(pipe, F_GETPIPE_SZ);
-  return room >= PASSAGE_ROOM / 4 ? (size_t)room : 0;
-}
-
-static void close_both(const int ends[2])
-{
-  close(ends[0]);
-  close(ends[1]);
+  duct_close(&passage->content);
+  duct_close(&passage->frame);
+  passage->most = 0;
 }
 
 static void open_passage(struct passage *passage)
 {
-  if (pipe2(passage->content, O_CLOEXEC | O_NONBLOCK) < 0) return;
-  if (pipe2(passage->frame, O_CLOEXEC | O_NONBLOCK) < 0) return close_both(passage->content);
-  size_t content = widen(passage->content[1]), frame = widen(passage->frame[1]);
+  duct_open(&passage->content, O_NONBLOCK);
+  duct_open(&passage->frame, O_NONBLOCK);
+  size_t content = passage->content.room, frame = passage->frame.room;
   /* The header takes a page of its own. */
-  if (content && frame) passage->most = (content < frame ? content : frame) - PAGE;
-  else close_both(passage->content), close_both(passage->frame);
-}
-
-static void close_passage(struct passage *passage)
-{
-  if (!passage->most) return;
-  close_both(passage->content);
-  close_both(passage->frame);
-  passage->most = 0;
+  if (content && frame) passage->most = (content < frame ? content : frame) - DUCT_PAGE;
+  else close_passage(passage);
 }
 
 static int open_file(struct files *files, const char *path, struct stat *stat)
@@ -84,13 +68,13 @@ static ssize_t send_piece(struct files *files, int fd, uint64_t most)
 static ssize_t pass_piece(struct files *files, int fd, struct passage *passage, uint64_t most)
 {
   /* Up to the end of a page: parts of pages take as much room as whole ones. */
-  size_t fitting = passage->most - passage->at % PAGE;
+  size_t fitting = passage->most - passage->at % DUCT_PAGE;
   ssize_t got;
-  do got = splice(fd, NULL, passage->content[1], NULL, most < fitting ? most : fitting, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+  do got = splice(fd, NULL, passage->content.in, NULL, most < fitting ? most : fitting, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   while (got < 0 && errno == EINTR);
   if (got > 0) {
     passage->at += (uint64_t)got;
-    if (!reply_passed(files, &(struct passed){ .content = passage->content[0], .into = passage->frame[1], .out_of = passage->frame[0], .length = (size_t)got }))
+    if (!reply_passed(files, &(struct passed){ .content = passage->content.out, .into = passage->frame.in, .out_of = passage->frame.out, .length = (size_t)got }))
       close_passage(passage);
     return got;
   }
@@ -103,7 +87,7 @@ static ssize_t pass_piece(struct files *files, int fd, struct passage *passage, 
 static bool is_large(const struct stat *stat, const struct request *request)
 {
   uint64_t size = stat->st_size > 0 ? (uint64_t)stat->st_size : 0;
-  return request->length >= PASSAGE_ROOM && size >= PASSAGE_ROOM && request->offset <= size - PASSAGE_ROOM;
+  return request->length >= DUCT_ROOM && size >= DUCT_ROOM && request->offset <= size - DUCT_ROOM;
 }
 
 void files_read(struct files *files, const struct request *request)

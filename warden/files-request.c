@@ -52,7 +52,7 @@ const char *request_header_fault(const uint8_t *header)
   if (!shape_of(type) && type != FILES_CONTENT && type != FILES_END) return "unknown frame type";
   if (header[5] || header[6] || header[7]) return "reserved field is not zero";
   uint32_t length = wire_u32(header);
-  if (length > FILES_PAYLOAD_MOST || (type == FILES_END && length)) return "wrong frame length";
+  if (length > (type == FILES_CONTENT ? FILES_CONTENT_MOST : FILES_PAYLOAD_MOST) || (type == FILES_END && length)) return "wrong frame length";
   return NULL;
 }
 

@@ -9,6 +9,7 @@ enum {
   FILES_HEADER = 8,
   FILES_PAYLOAD_MOST = 65536,
   FILES_DATA_MOST = 262144 - FILES_HEADER, /* with its header as long as a widened pipe holds */
+  FILES_CONTENT_MOST = 1048576, /* never held as a whole */
   FILES_PATH_MOST = 4095,
   FILES_MODE_MOST = 07777,
 };

@@ -6,6 +6,7 @@
 
 #include "files-bytes.h"
 #include "files-draft.h"
+#include "files-duct.h"
 #include "files-operations.h"
 #include "files-paths.h"
 
@@ -18,6 +19,8 @@ struct writing {
   const char *unfit; /* why what is there cannot be written to */
   struct draft draft;
   mode_t mode;       /* of a file that is made */
+  struct duct duct;  /* what comes in bulk goes through it */
+  bool tried;        /* to open it */
 };
 
 static bool is_given(const struct request *request)
@@ -90,14 +93,39 @@ static bool open_draft(struct writing *writing)
   return take_after(writing, landing);
 }
 
-static bool take_content(struct files *files, int fd, uint64_t *bytes)
+/* Moves what has come of the content into the file, through the duct: whoever feeds us must not wait for the file, and would while pages leave its pipe. */
+static bool pour(struct files *files, struct duct *duct, int fd)
+{
+  ssize_t left = files_move_content(files, duct->in), moved = 1;
+  for (; left > 0 && moved > 0; left -= moved) {
+    do moved = splice(duct->out, NULL, fd, NULL, (size_t)left, SPLICE_F_MOVE);
+    while (moved < 0 && errno == EINTR);
+    if (moved <= 0) break;
+  }
+  if (left == 0) return true;
+  bool copied = left < 0 || copy_some(duct->out, fd, (size_t)left);
+  duct_close(duct);
+  return copied;
+}
+
+/* The kernel splices into no file that is only appended to. */
+static void try_duct(struct writing *writing)
+{
+  if (!writing->tried && (writing->atomic || !writing->append)) duct_open(&writing->duct, 0);
+  writing->tried = true;
+}
+
+static bool take_content(struct files *files, struct writing *writing, uint64_t *bytes)
 {
   struct frame_in piece;
-  while (files_take_content(files, &piece)) {
-    if (!write_bytes(fd, piece.payload, piece.length)) return false;
-    *bytes += piece.length;
+  bool written = true;
+  for (size_t left; written && (left = files_content_left(files)); *bytes += left - files->content) {
+    if (files_content_is_bulk(files)) try_duct(writing);
+    if (files_content_is_bulk(files) && writing->duct.room) written = pour(files, &writing->duct, writing->fd);
+    else written = files_take_content(files, &piece) && write_bytes(writing->fd, piece.payload, piece.length);
   }
-  return true;
+  duct_close(&writing->duct);
+  return written;
 }
 
 /* Bits that writing takes away can only be set after it. */
@@ -133,7 +161,7 @@ void files_write(struct files *files, const struct request *request)
   uint64_t bytes = 0;
   const char *verb = "open";
   bool opened = writing.atomic ? open_draft(&writing) : open_in_place(&writing);
-  bool written = opened && take_content(files, writing.fd, &bytes);
+  bool written = opened && take_content(files, &writing, &bytes);
   if (opened) verb = "write";
   if (files->over) return abandon(&writing);
   if (written && finish(&writing)) {

@@ -19,6 +19,7 @@
 #include "feed.h"
 #include "guests.h"
 #include "kill.h"
+#include "passing.h"
 #include "runs.h"
 #include "tap.h"
 #include "wire.h"
@@ -64,6 +65,11 @@ static void gather_doors(struct slots *slots, const struct warden *warden)
   }
 }
 
+static bool wants_room(const struct warden *warden, const struct run *run)
+{
+  return feed_is_waiting(&run->feed) || (passing_waits_for(warden, run) && engine_is_heard(warden));
+}
+
 static void gather(struct slots *slots, const struct warden *warden)
 {
   slots->count = 0;
@@ -72,7 +78,7 @@ static void gather(struct slots *slots, const struct warden *warden)
   for (size_t i = 0; i < warden->run_count; i++) {
     struct run *run = warden->runs[i];
     want(slots, (struct pollfd){ .fd = run->link, .events = POLLIN }, (struct slot){ .source = FROM_KEEPER, .run = run });
-    if (feed_is_served(run)) want(slots, (struct pollfd){ .fd = run->feed.fd, .events = feed_is_waiting(&run->feed) ? POLLOUT : 0 }, (struct slot){ .source = TO_STDIN, .run = run });
+    if (feed_is_served(run)) want(slots, (struct pollfd){ .fd = run->feed.fd, .events = wants_room(warden, run) ? POLLOUT : 0 }, (struct slot){ .source = TO_STDIN, .run = run });
     if (connection_is_dialing(run)) want(slots, (struct pollfd){ .fd = run->dial.fd, .events = POLLOUT }, (struct slot){ .source = FROM_DIALING, .run = run });
     /* A program may print before its keeper's word of its start is heard; the engine must not learn of it in that order. */
     for (int tap = 0; tap < RUN_TAPS; tap++)
@@ -81,7 +87,7 @@ static void gather(struct slots *slots, const struct warden *warden)
   }
   gather_doors(slots, warden);
   /* Last, so that a run that a frame brings to its end has already been served in this round. */
-  if (engine_is_heard(warden)) want(slots, (struct pollfd){ .fd = 0, .events = POLLIN }, (struct slot){ .source = FROM_ENGINE });
+  if (engine_is_heard(warden) && !passing_is_held_up(warden)) want(slots, (struct pollfd){ .fd = 0, .events = POLLIN }, (struct slot){ .source = FROM_ENGINE });
 }
 
 static void hear_signals(struct warden *warden)
@@ -113,6 +119,7 @@ static void serve_slot(struct warden *warden, const struct slot *slot)
   case FROM_ASIDE: tap_read(warden, slot->run, STREAM_ASIDE); break;
   case TO_STDIN:
     if (feed_is_waiting(&slot->run->feed)) feed_pump(warden, slot->run);
+    else if (passing_waits_for(warden, slot->run)) passing_hear(warden);
     else if (slot->run->feed.fd >= 0) feed_lose(warden, slot->run); /* only an error wakes an idle pipe: the program has closed its end */
     break;
   }
@@ -137,7 +144,7 @@ static int sooner(int one, int other)
 static int wait_ms(const struct warden *warden)
 {
   if (is_restless(warden)) return 0;
-  return sooner(guests_wait_ms(warden), sooner(kill_wait_ms(warden), connection_wait_ms(warden)));
+  return sooner(sooner(guests_wait_ms(warden), passing_wait_ms(warden)), sooner(kill_wait_ms(warden), connection_wait_ms(warden)));
 }
 
 static void serve_round(struct warden *warden, struct slots *slots)
@@ -152,6 +159,7 @@ static void serve_round(struct warden *warden, struct slots *slots)
   kill_tick(warden);
   connection_tick(warden);
   guests_tick(warden);
+  passing_tick(warden);
   if (were_strays && !warden->strays) runs_reap(warden);
   runs_settle(warden);
   push_channel(warden);

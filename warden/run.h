@@ -32,7 +32,8 @@ struct feed {
   uint32_t owed;   /* handed on, and not given back yet */
   bool ending;     /* close once empty */
   bool leaving;    /* its program was found to be on its way out */
-  bool widened;    /* its pipe has more room than pipes begin with */
+  bool widened;    /* more room was asked for than pipes begin with */
+  bool wide;       /* it is a pipe, and has it */
   uint8_t last;    /* the byte that was handed on last */
 };
 
@@ -72,6 +73,7 @@ struct run {
   bool accepted; /* and it was a program that made it */
   struct dial dial;
   bool terminal; /* its stdio is one */
+  bool worker; /* it serves files */
   bool aside; /* its input is no stdin, and it has a third stream */
   bool later; /* what it is to become comes with its release */
   struct doors *doors; /* of a liner; NULL: none */

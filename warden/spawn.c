@@ -63,6 +63,7 @@ void spawn_run(struct warden *warden, uint32_t id, struct start *start)
   run->later = start->later;
   run->aside = start->aside;
   run->terminal = start->terminal;
+  run->worker = start->worker;
   run->liner = start->liner;
   run->zygote = start->zygote;
   const char *object = NULL;

@@ -22,9 +22,21 @@ enum { WARDEN_RUNS_MOST = 1024, WARDEN_JOINS_MOST = 8, WARDEN_JOIN_NAME_MOST = 2
 enum { WARDEN_ACCEPTED_MOST = 256, WARDEN_WIDE_MOST = 32, WARDEN_QUESTIONS_MOST = 64 };
 #define WARDEN_OWN_FIRST UINT32_C(0x80000000)
 
+/* The rest of one STDIN, on its way past the inbox; see passing.c. */
+struct passing {
+  uint32_t run;
+  size_t left;      /* 0: there is none */
+  bool full;        /* nothing fits into the pipe now */
+  bool copying;     /* and nothing has for a while, or nothing ever will */
+  bool useless;     /* the channel gives nothing away uncopied */
+  int64_t until_ms; /* how long it may be so; 0: it was not yet */
+  unsigned sparing; /* of so many frames no more is read than needed: what follows may pass too */
+};
+
 struct inbox {
   uint8_t *bytes;
   size_t room, head, tail;
+  struct passing passing;
 };
 
 /* Where each program writes itself before it drops anything. */

@@ -132,8 +132,9 @@ class Connection implements Warden {
     const isGated = options.atGate !== undefined
     const payload = encodeStart({ ...request, gate: isGated })
     return await this.#asNext(async (id) => {
-      const { stdin, terminal, aside } = request
-      const run = new Run({ id, isFed: stdin, isGated, hasTerminal: terminal !== undefined, hasAside: aside === true, link: this.#link })
+      const { stdin, terminal, aside, worker } = request
+      const traits = { hasTerminal: terminal !== undefined, hasAside: aside === true, isWorker: worker !== undefined }
+      const run = new Run({ id, isFed: stdin, isGated, ...traits, link: this.#link })
       this.#outbox.send(encodeHeader('start', payload.length, { run: id }), payload)
       return await answerOf(run, options)
     })
@@ -142,7 +143,7 @@ class Connection implements Warden {
   async prepare(request: ReadyRequest, options: GatedOptions): Promise<ReadyProgram | undefined> {
     const payload = encodeReady(request)
     const run = await this.#asNext((id) => {
-      const begun = new Run({ id, isFed: request.stdin, isGated: true, hasTerminal: false, hasAside: false, link: this.#link })
+      const begun = new Run({ id, isFed: request.stdin, isGated: true, hasTerminal: false, hasAside: false, isWorker: false, link: this.#link })
       begun.unref()
       this.#outbox.send(encodeHeader('start', payload.length, { run: id }), payload)
       return Promise.resolve(begun)

@@ -5,7 +5,7 @@ import type { Outbox } from './outbox.js'
 
 /** Waiting for this much credit keeps a slow reader from cutting a large write into crumbs. */
 const worthSendingBytes = maxPieceBytes / 2
-/** Small enough that little waits at the warden for the rest of its frame, which it moves to make room. */
+/** Small enough that little waits at the warden for the rest of its frame, which it moves to make room. What it passes on unread may come in the largest. */
 const stdinPieceBytes = maxPieceBytes / 4
 /** Up to here copying the payload behind its header is cheaper than a second write. */
 const maxCopiedBytes = 2048
@@ -79,18 +79,20 @@ export class InputFlow {
   readonly #outbox: Outbox
   readonly #run: number
   readonly #window: number
+  readonly #pieceBytes: number
   #credit: number
   #isEnded: boolean
   #isOver = false
   #turn: Promise<void> = Promise.resolve()
   #wake: (() => void) | undefined
 
-  constructor(options: FlowOptions & { readonly isFed: boolean }) {
+  constructor(options: FlowOptions & { readonly isFed: boolean; readonly isPassed?: boolean }) {
     this.#outbox = options.outbox
     this.#run = options.run
     this.#window = options.window ?? windowBytes
     this.#credit = this.#window
     this.#isEnded = !options.isFed
+    this.#pieceBytes = options.isPassed ? maxPieceBytes : stdinPieceBytes
   }
 
   /** Nothing more will be written. */
@@ -148,7 +150,9 @@ export class InputFlow {
       const batch = bytes.subarray(at, at + this.#credit)
       this.#credit -= batch.length
       at += batch.length
-      await this.#outbox.deliver(this.#cut(batch))
+      // A copy is nobody else's memory, so nothing needs to be waited for but room, next time.
+      if (batch.length <= maxCopiedBytes) this.#outbox.send(encodeFrame('stdin', { run: this.#run }, batch))
+      else await this.#outbox.deliver(this.#cut(batch))
     }
     if (this.#outbox.failure && !this.#isOver) throw this.#outbox.failure
     return true
@@ -176,12 +180,10 @@ export class InputFlow {
   }
 
   #cut(batch: Uint8Array): Uint8Array[] {
-    const address = { run: this.#run }
-    if (batch.length <= maxCopiedBytes) return [encodeFrame('stdin', address, batch)]
     const parts: Uint8Array[] = []
-    for (let at = 0; at < batch.length; at += stdinPieceBytes) {
-      const piece = batch.subarray(at, at + stdinPieceBytes)
-      parts.push(encodeHeader('stdin', piece.length, address), piece)
+    for (let at = 0; at < batch.length; at += this.#pieceBytes) {
+      const piece = batch.subarray(at, at + this.#pieceBytes)
+      parts.push(encodeHeader('stdin', piece.length, { run: this.#run }), piece)
     }
     return parts
   }

@@ -1,36 +1,23 @@
 /** Content on its way to the worker, cut into frames. */
-import { contentType, frameHeaderBytes, maxPayloadBytes, writeHeader } from './file-worker-frames.js'
+import { contentType, frameHeaderBytes, maxContentBytes, writeHeader } from './file-worker-frames.js'
 
-const framesAtOnce = 4
-/** With its header a frame is then as long as a pipe holds, and goes through it in one piece. */
-const pieceBytes = maxPayloadBytes - frameHeaderBytes
+/** Up to here one write with a copy costs less than two without. */
+const maxCopiedBytes = 2048
 
 export interface ContentSink {
+  /** Resolves when the memory of the bytes may be used again. */
   write(bytes: Uint8Array): Promise<unknown>
 }
 
-/** One for each worker: its buffer is used again for every piece, because a write is done with the bytes when it resolves. */
-export class ContentFrames {
-  readonly #sink: ContentSink
-  #buffer: Buffer | undefined
-
-  constructor(sink: ContentSink) {
-    this.#sink = sink
-  }
-
-  async send(bytes: Uint8Array): Promise<void> {
-    this.#buffer ??= Buffer.allocUnsafe(framesAtOnce * maxPayloadBytes)
-    for (let at = 0; at < bytes.length; ) {
-      let fill = 0
-      for (let frame = 0; frame < framesAtOnce && at < bytes.length; frame += 1) {
-        const piece = bytes.subarray(at, at + pieceBytes)
-        writeHeader(this.#buffer, fill, { type: contentType, length: piece.length })
-        this.#buffer.set(piece, fill + frameHeaderBytes)
-        fill += frameHeaderBytes + piece.length
-        at += piece.length
-      }
-      await this.#sink.write(this.#buffer.subarray(0, fill))
-    }
+export async function sendContent(sink: ContentSink, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length; at += maxContentBytes) {
+    const piece = bytes.subarray(at, at + maxContentBytes)
+    const isCopied = piece.length <= maxCopiedBytes
+    const frame = Buffer.allocUnsafe(frameHeaderBytes + (isCopied ? piece.length : 0))
+    writeHeader(frame, 0, { type: contentType, length: piece.length })
+    if (isCopied) frame.set(piece, frameHeaderBytes)
+    await sink.write(frame)
+    if (!isCopied) await sink.write(piece)
   }
 }
 

@@ -1,7 +1,8 @@
 /** The frames of warden/FILES.md, requests out and replies in; the replies are taken as bytes, whole or as they flow. */
 import { SandboxError } from '../contract/errors.js'
 
-export const maxPayloadBytes = 65_536
+const maxPayloadBytes = 65_536
+export const maxContentBytes = 2 ** 20
 export const frameHeaderBytes = 8
 const maxDataBytes = 4 * maxPayloadBytes - frameHeaderBytes
 export const maxPathBytes = 4095

@@ -5,7 +5,7 @@
  *                      └──left early, a reply that breaks the rules, the end of the worker──▶ over: it is killed and never used again
  */
 import { SandboxError } from '../contract/errors.js'
-import { ContentFrames, pump } from './file-worker-content.js'
+import { pump, sendContent } from './file-worker-content.js'
 import { brokenWorker, encodeEnd, type ReplyName } from './file-worker-frames.js'
 import { FileWorkerReader } from './file-worker-reader.js'
 import { type FileFailure, parseDone, parseFailure, type WorkerCount } from './file-worker-replies.js'
@@ -24,13 +24,11 @@ interface Reply {
 export class FileWorkerTalk {
   readonly #run: WorkerRun
   readonly #reader: FileWorkerReader
-  readonly #content: ContentFrames
   #state: 'idle' | 'busy' | 'over' = 'idle'
 
   constructor(run: WorkerRun) {
     this.#run = run
     this.#reader = new FileWorkerReader(run.output)
-    this.#content = new ContentFrames(run)
   }
 
   get isIdle(): boolean {
@@ -68,15 +66,17 @@ export class FileWorkerTalk {
     return await this.#next()
   }
 
-  /** The bytes of all DATA that follow, as they come, which may be so many; returns what DONE says. */
-  async *flow(turn: Turn, most = Number.POSITIVE_INFINITY): AsyncGenerator<Uint8Array, WorkerFlow, undefined> {
+  /** The bytes of all DATA that follow, as they come; returns what DONE says. */
+  async *flow(turn: Turn, { most = Number.POSITIVE_INFINITY, isCounted = false }: FlowRules = {}): AsyncGenerator<Uint8Array, WorkerCount, undefined> {
     using _ = turn
     for (let sent = 0; ; ) {
       const { name, length } = await this.#reader.header()
       if (name !== 'data') {
         const reply = { name, payload: await this.#reader.whole(length) }
         this.judge(reply, 'done', turn)
-        return { ...turn.end(parseDone(reply.payload)), sent }
+        const done = parseDone(reply.payload)
+        if (isCounted && done.count !== sent) throw brokenWorker(`sent ${sent} bytes and counted ${done.count}`)
+        return turn.end(done)
       }
       sent += length
       if (sent > most) throw brokenWorker(`sent more than the ${most} bytes that were asked for`)
@@ -93,7 +93,7 @@ export class FileWorkerTalk {
     using turn = this.begin()
     await this.#run.write(request)
     const answer = this.#collect(wanted)
-    await pump(content, answer, (piece) => this.#content.send(piece))
+    await pump(content, answer, (piece) => sendContent(this.#run, piece))
     // An end must never follow content that was called off: the worker would take the part it got for the whole.
     if (this.#state === 'busy') await this.#run.write(encodeEnd())
     const { failure, ...answered } = await answer
@@ -157,9 +157,11 @@ export class FileWorkerTalk {
   }
 }
 
-interface WorkerFlow extends WorkerCount {
-  /** Bytes, as they were counted here. */
-  readonly sent: number
+interface FlowRules {
+  /** Bytes that may come. */
+  readonly most?: number | undefined
+  /** DONE counts the bytes. */
+  readonly isCounted?: boolean
 }
 
 export interface Turn extends Disposable {

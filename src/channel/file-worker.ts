@@ -90,7 +90,7 @@ export class FileWorker {
     const turn = this.#talk.begin()
     try {
       const entry = parseEntry(await this.#talk.first(request, 'entry', turn))
-      return { entry, bytes: this.#counted(turn, length) }
+      return { entry, bytes: this.#talk.flow(turn, { most: length, isCounted: true }) }
     } catch (error) {
       turn[Symbol.dispose]()
       throw error
@@ -187,11 +187,6 @@ export class FileWorker {
     } finally {
       turn[Symbol.dispose]()
     }
-  }
-
-  async *#counted(turn: Turn, most: number | undefined): AsyncGenerator<Uint8Array, void, undefined> {
-    const { sent, count } = yield* this.#talk.flow(turn, most)
-    if (count !== sent) throw await this.#broken(`sent ${sent} bytes and counted ${count}`)
   }
 
   async *#packed(request: Uint8Array): AsyncGenerator<Uint8Array, WorkerCount, undefined> {

@@ -51,6 +51,8 @@ export interface RunOptions {
   readonly isGated: boolean
   readonly hasTerminal: boolean
   readonly hasAside: boolean
+  /** It is no program but our own process, which serves files. */
+  readonly isWorker: boolean
   readonly link: Link
 }
 
@@ -77,13 +79,13 @@ export class Run implements WardenProcess, Party {
   #exit: WardenExit | undefined
   #isLetGo = false
 
-  constructor({ id, isFed, isGated, hasTerminal, hasAside, link }: RunOptions) {
+  constructor({ id, isFed, isGated, hasTerminal, hasAside, isWorker, link }: RunOptions) {
     const flow: FlowOptions = { run: id, outbox: link.outbox }
     this.id = id
     this.#link = link
     this.#isGated = isGated
     this.#hasTerminal = hasTerminal
-    this.#input = new InputFlow({ ...flow, isFed })
+    this.#input = new InputFlow({ ...flow, isFed, isPassed: isWorker })
     this.#stdout = new OutputCredit(1, flow)
     this.#stderr = new OutputCredit(2, flow)
     this.output = new OutputQueue((type, bytes) => {

@@ -288,7 +288,8 @@ describe('the worker itself', () => {
   it.each([
     ['unknown frame type', frame(0x10, Buffer.alloc(0))],
     ['reserved field is not zero', u32(0, 0x10f)],
-    ['wrong frame length', u32(65_537, 0x40)],
+    ['wrong frame length', u32(2 ** 20 + 1, 0x40)],
+    ['wrong frame length', u32(65_537, 0x03)],
     ['request ends early', frame(1, u32(0))],
     ['request is too long', frame(0x0f, u32(0))],
     ['unknown flag', frame(1, Buffer.concat([u32(4), str('/')]))],

@@ -154,5 +154,6 @@ void input_make(struct input *input, struct chance *chance, uint32_t kind)
   if (kind == INPUT_STAT) add_stat(input, chance);
   if (kind == INPUT_FILES_REQUEST) files_request_seed(input, chance);
   if (kind == INPUT_FILES_ARCHIVE) files_archive_seed(input, chance);
+  if (kind == INPUT_FILES_STREAM) files_stream_seed(input, chance);
   for (uint32_t i = chance_below(chance, 6); i; i--) mutate(input, chance);
 }

@@ -19,7 +19,7 @@ struct chance {
 uint32_t chance_below(struct chance *chance, uint32_t bound);
 /* A seed of the given kind (any number will do), then mutated a few times. */
 void input_make(struct input *input, struct chance *chance, uint32_t kind);
-/* Streams of frames; payloads of START; lines of /proc/PID/stat; payloads of RULES; requests to the file worker; archives. */
-enum input_kind { INPUT_FRAMES, INPUT_START, INPUT_STAT, INPUT_RULES, INPUT_FILES_REQUEST, INPUT_FILES_ARCHIVE, INPUT_KINDS };
+/* Streams of frames; payloads of START; lines of /proc/PID/stat; payloads of RULES; requests to the file worker; archives; what is sent to a worker. */
+enum input_kind { INPUT_FRAMES, INPUT_START, INPUT_STAT, INPUT_RULES, INPUT_FILES_REQUEST, INPUT_FILES_ARCHIVE, INPUT_FILES_STREAM, INPUT_KINDS };
 
 #endif

@@ -137,8 +137,10 @@ static void try_input(struct stage *stage)
   if (stage->kind == INPUT_RULES) try_rules(bytes, length, stage);
   if (stage->kind == INPUT_STAT && process_parse((const char *)bytes, length, &process)) CHECK(process.pid > 0);
   if (stage->kind == INPUT_STAT) try_ids(bytes, length);
-  if (stage->kind == INPUT_FILES_REQUEST || stage->kind == INPUT_FILES_ARCHIVE) {
-    int whole = stage->kind == INPUT_FILES_REQUEST ? files_try_request(bytes, length) : files_try_archive(bytes, length);
+  if (stage->kind >= INPUT_FILES_REQUEST) {
+    int whole = stage->kind == INPUT_FILES_REQUEST ? files_try_request(bytes, length)
+                : stage->kind == INPUT_FILES_ARCHIVE ? files_try_archive(bytes, length)
+                                                     : files_try_stream(bytes, length);
     stage->whole += whole;
     stage->malformed += !whole;
   }
