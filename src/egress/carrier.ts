@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises'
 import { EgressError } from './egress-error.js'
 import type { Header } from './front-words.js'
 import type { Upstream } from './gate-types.js'
-import { endToEnd, type Framing, pairsOf } from './http-head.js'
+import { endToEnd, type Framing, pairsOf, valuesOf } from './http-head.js'
 
 export interface Outgoing {
   readonly method: string
@@ -97,10 +97,20 @@ export class Http1Carrier implements Carrier {
     this.#isBusy = true
     const { method, path, signal, body } = outgoing
     signal.throwIfAborted()
-    const sent = sendHttp1({ agent: this.#agent, method, path, setHost: false, headers: linesOf(outgoing) as never, signal })
+    const sent = sendHttp1({ agent: this.#agent, method, path, setHost: false, headers: linesOf(outgoing) as never, signal, ...strictness })
+    // Headers beyond a number would be left out in silence; their size is bounded.
+    sent.maxHeadersCount = 0
     const answer = new Promise<Answer>((resolve, reject) => {
-      sent.once('response', (response) => resolve(this.#answerOf(response, { isSent: () => sent.writableFinished })))
+      sent.once('response', (response) => {
+        const problem = problemOf(response)
+        if (problem === undefined) resolve(this.#answerOf(response, { isSent: () => sent.writableFinished }))
+        else reject(new EgressError('broken', problem))
+      })
       sent.once('upgrade', (response, stream, head) => {
+        if (!outgoing.upgrade || response.headers.upgrade?.toLowerCase() !== 'websocket') {
+          reject(new EgressError('broken', unasked))
+          return
+        }
         if (head.length > 0) stream.unshift(head)
         resolve({ ...this.#answerOf(response, { isSent: () => false }), upgraded: stream })
       })
@@ -117,7 +127,7 @@ export class Http1Carrier implements Carrier {
     const headers = pairsOf(response.rawHeaders)
     return {
       status: response.statusCode ?? 502,
-      statusText: response.statusMessage ?? '',
+      statusText: response.statusMessage?.replace(/[^\x20-\x7e]/g, '?') ?? '',
       headers: [...endToEnd(headers), ...headers.filter(([name]) => name.toLowerCase() === 'content-length')],
       body: response,
       trailers: () => endToEnd(pairsOf(response.rawTrailers)),
@@ -129,6 +139,18 @@ export class Http1Carrier implements Carrier {
     this.#stream.destroy()
     this.upstream.stream.destroy()
   }
+}
+
+/** Whatever the host's own settings of Node say. */
+const strictness = { insecureHTTPParser: false, maxHeaderSize: 32 * 1024 } as const
+
+const unasked = 'the other side changed to a protocol that nobody asked for'
+
+/** What is encoded in another way than in chunks would go on without a word of it. */
+function problemOf({ statusCode, rawHeaders }: IncomingMessage): string | undefined {
+  if (statusCode === 101) return unasked
+  const isKnown = valuesOf(pairsOf(rawHeaders), 'transfer-encoding').every((encoding) => encoding.toLowerCase() === 'chunked')
+  return isKnown ? undefined : 'the other side encodes its answer in an unknown way'
 }
 
 /** The source outlives a target that takes no more: the program is still to be answered, and what it goes on sending is then for nobody. */
@@ -164,6 +186,8 @@ export class Http2Carrier implements Carrier {
     readonly upstream: Upstream,
     stream: Duplex,
   ) {
+    // HTTP/2 has no half of a connection: whoever ends its own has ended all of it, and nobody waits for what cannot come.
+    stream.allowHalfOpen = false
     this.#session = connectHttp2('https://upstream.invalid', { createConnection: () => stream, settings: { enablePush: false }, maxSessionMemory: 8 })
     this.#session.on('error', () => undefined)
     this.#session.on('goaway', () => this.#session.close())

@@ -6,6 +6,7 @@ import type { Secret } from '../contract/secret.js'
 import { secretSchema } from '../contract/secret.js'
 import { hostText, isSameHost } from '../policy/network-host.js'
 import type { Header } from './front-words.js'
+import { keyOf } from './http-head.js'
 
 export interface Credentials {
   /** With what is added for that host, in the place of what the program itself wrote there. Only for a connection that is encrypted and verified. */
@@ -20,8 +21,8 @@ export function readCredentials(rules: NetworkRules, env: Readonly<Record<string
   return {
     addTo: (headers, { host, port }) => {
       const ours = held.filter((credential) => isSameHost(credential.host, host) && credential.port === port)
-      const names = new Set(ours.map(({ header }) => header.toLowerCase()))
-      const theirs = headers.filter(([name]) => !names.has(name.toLowerCase()))
+      const names = new Set(ours.map(({ header }) => keyOf(header)))
+      const theirs = headers.filter(([name]) => !names.has(keyOf(name)))
       return [...theirs, ...ours.map(({ header, secret }): Header => [header, secret.reveal()])]
     },
   }

@@ -8,7 +8,7 @@ import { type Answer, type Carrier, Http1Carrier, Http2Carrier } from './carrier
 import type { Credentials } from './credentials.js'
 import { denialWord, failureText, failureWord, type Header, type Word } from './front-words.js'
 import type { Gate, Permit, Target } from './gate-types.js'
-import type { Framing } from './http-head.js'
+import { type Framing, insteadOf } from './http-head.js'
 import { secureUpstream } from './tls.js'
 import type { Turns } from './turns.js'
 
@@ -92,7 +92,9 @@ export class Carriers {
   async #attempt(request: GuestRequest, { reply, turn }: { reply: Reply; turn: Turn }): Promise<'over' | 'stale'> {
     const { target, scheme, method, path, gone } = request
     const { carrier } = turn
-    const permit = await this.#parts.gate.ask({ ...target, scheme, method, path, ...(carrier && { over: carrier.upstream }) }, gone)
+    const instead = insteadOf(request.headers)
+    const attempt = { ...target, scheme, method, path, ...(instead && { instead }), ...(carrier && { over: carrier.upstream }) }
+    const permit = await this.#parts.gate.ask(attempt, gone)
     if (!permit.allowed) {
       if (carrier) this.#keep(carrier)
       reply.say(denialWord(permit))

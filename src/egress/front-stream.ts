@@ -1,5 +1,5 @@
 /** A guest's connection as a stream, and reading the beginning of one without losing it. */
-import { Duplex } from 'node:stream'
+import { Duplex, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { GuestConnection } from '../contract/egress.js'
 
@@ -142,6 +142,12 @@ export async function joinBoth(one: Duplex, other: Duplex): Promise<void> {
     one.destroy()
     other.destroy()
   }
+}
+
+/** Calls when it breaks off before its end, or has already, ahead of those who begin to listen later. */
+export function onBreak(body: Readable, act: () => void): void {
+  if (body.destroyed && !body.readableEnded) act()
+  for (const event of ['error', 'aborted', 'close']) body.once(event, () => body.readableEnded || act())
 }
 
 const lastWordMs = 2000

@@ -1,8 +1,9 @@
 /** What decides about an attempt: the rules as they are now, approvals, the resolver, and the names that addresses stand for. */
 import type { Address, Host, NetworkFacts, NetworkRules } from '../contract/network.js'
 import { isIn } from '../policy/network-address.js'
-import { addressRefusal, decide, isNameKnown, type Question } from '../policy/network-decide.js'
+import { addressRefusal, decideAll, isNameKnown, type Question } from '../policy/network-decide.js'
 import { hostText, parseHost } from '../policy/network-host.js'
+import { readingsOf } from '../policy/network-reserved.js'
 import type { Approvals } from './approvals.js'
 import { EgressError } from './egress-error.js'
 import type { Refusal } from './gate-denial.js'
@@ -13,6 +14,8 @@ import type { Resolver } from './resolver.js'
 /** Somewhere that an attempt may go, by a rule or by an approval. */
 export interface Way {
   readonly rule: string
+  /** Of an approval: the rules under which it was asked for. */
+  readonly era?: number
 }
 
 interface JudgeOrder {
@@ -22,12 +25,12 @@ interface JudgeOrder {
   readonly isOwn: (address: Address) => boolean
 }
 
-const byApproval: Way = { rule: 'approval' }
-
 export class Judge {
   readonly names = new SyntheticNames()
   readonly #order: JudgeOrder
   #rules: NetworkRules
+  /** Counts replacements of the rules. */
+  #era = 0
 
   constructor(order: JudgeOrder) {
     this.#order = order
@@ -45,6 +48,7 @@ export class Judge {
   /** What was approved before is not approved under other rules. */
   update(rules: NetworkRules): void {
     this.#rules = rules
+    this.#era++
     this.#order.approvals.forget()
   }
 
@@ -59,10 +63,10 @@ export class Judge {
   }
 
   wayOf(question: Question): Way | Refusal {
-    const decision = decide(this.#rules, question)
+    const decision = decideAll(this.#rules, question)
     if (decision.verdict === 'allow') return { rule: `allow ${decision.rule.text}` }
     if (decision.verdict === 'deny') return decision
-    return this.#order.approvals.isGranted(keyOf(question)) ? byApproval : { code: 'not-allowed', why: 'no rule allows it' }
+    return this.#order.approvals.isGranted(keyOf(question)) ? this.#byApproval : { code: 'not-allowed', why: 'no rule allows it' }
   }
 
   /** Throws Refused. */
@@ -70,15 +74,20 @@ export class Judge {
     const way = this.wayOf(question)
     if (!('code' in way)) return way
     if (way.code !== 'not-allowed' || !this.canAsk) throw new Refused(way)
+    const approved = this.#byApproval
     const why = await this.#order.approvals.ask(keyOf(question), facts, signal)
     if (why !== undefined) throw new Refused({ code: 'declined', why: `no rule allows it, and ${why}` })
-    return byApproval
+    return approved
+  }
+
+  get #byApproval(): Way {
+    return { rule: 'approval', era: this.#era }
   }
 
   /** Rules may have been replaced while it waited. Throws Refused. */
   checkAgain({ question, pinned, way }: { readonly question: Question; readonly pinned: Address; readonly way: Way }): void {
     const refusal = this.refusalNow(question, pinned)
-    const isApproved = way === byApproval && refusal?.code === 'not-allowed'
+    const isApproved = way.era === this.#era && refusal?.code === 'not-allowed'
     const rest = isApproved ? this.#refusalOf(pinned, question.port) : refusal
     if (rest !== undefined) throw new Refused(rest)
   }
@@ -94,7 +103,8 @@ export class Judge {
   }
 
   #refusalOf(address: Address, port: number): Refusal | undefined {
-    if (this.#order.isOwn(address) && !this.#isNamed(address)) return { code: 'private', rule: 'private', why: `${address.text} is of the host itself` }
+    const isOwn = readingsOf(address).some((reading) => this.#order.isOwn(reading) && !this.#isNamed(reading))
+    if (isOwn) return { code: 'private', rule: 'private', why: `${address.text} is of the host itself` }
     return addressRefusal(this.#rules, { address, port })
   }
 

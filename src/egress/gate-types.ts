@@ -19,6 +19,8 @@ export interface Attempt extends Target {
   /** Both of requests only. The path as it stands in the request, query included: what is logged is cut by the gate. */
   readonly method?: string
   readonly path?: string
+  /** What headers of it ask servers to take instead of both. */
+  readonly instead?: { readonly methods: readonly string[]; readonly paths: readonly string[] }
   /** A connection of an earlier permit that this request may go over: it must be for the same host and port, and takes no further place. */
   readonly over?: Upstream
 }

@@ -251,7 +251,7 @@ interface Passage {
   readonly question: Question
 }
 
-function questionOf({ port, scheme, method, path }: Attempt, host: Host): Question {
+function questionOf({ port, scheme, method, path, instead }: Attempt, host: Host): Question {
   if (scheme === 'tls' || scheme === 'tcp') return { host, port, request: 'opaque' }
-  return { host, port, request: { method: method ?? '', path: path ?? '' } }
+  return { host, port, request: { method: method ?? '', path: path ?? '', ...(instead && { instead }) } }
 }

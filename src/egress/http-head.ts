@@ -73,6 +73,21 @@ export function valuesOf(headers: readonly Header[], wanted: string): string[] {
   return headers.filter(([name]) => name.toLowerCase() === wanted).map(([, value]) => value.trim())
 }
 
+const otherMethod = new Set(['x-http-method-override', 'x-http-method', 'x-method-override'])
+const otherPath = new Set(['x-original-url', 'x-rewrite-url'])
+
+/** What frameworks take instead of the method and the path, which rules may name; undefined when nothing asks for it. */
+export function insteadOf(headers: readonly Header[]): { readonly methods: string[]; readonly paths: string[] } | undefined {
+  const values = (names: ReadonlySet<string>) => headers.filter(([name]) => names.has(keyOf(name))).map(([, value]) => value.trim())
+  const [methods, paths] = [values(otherMethod).map((method) => method.toUpperCase()), values(otherPath)]
+  return methods.length + paths.length === 0 ? undefined : { methods, paths }
+}
+
+/** Servers that hand headers on as variables read `x_key` and `x-key` alike. */
+export function keyOf(name: string): string {
+  return name.toLowerCase().replaceAll('_', '-')
+}
+
 /** Where a request goes, as it says so itself. */
 export interface Destination {
   /** Unchanged. */

@@ -5,7 +5,7 @@ import type { Answer } from './carrier.js'
 import type { Reply } from './forward.js'
 import type { Waiting } from './front-setting.js'
 import type { Header, Word } from './front-words.js'
-import { joinBoth } from './front-stream.js'
+import { joinBoth, onBreak } from './front-stream.js'
 
 export interface Http1ReplyOptions {
   /** The program sends its body only when it is told to. */
@@ -19,6 +19,8 @@ export class Http1Reply implements Reply {
   readonly #response: ServerResponse
   readonly #options: Http1ReplyOptions
   readonly #gone = new AbortController()
+  /** The other side broke off: that the program's connection ends with it is not its doing. */
+  #isBroken = false
   /** Resolves when it is over, well or not. */
   readonly over: Promise<void>
 
@@ -34,7 +36,7 @@ export class Http1Reply implements Reply {
         resolve()
       })
       response.once('close', () => {
-        if (!response.writableFinished) this.#gone.abort(new Error('the program went away'))
+        if (!response.writableFinished && !this.#isBroken) this.#gone.abort(new Error('the program went away'))
         resolve()
       })
       // One that has only borrowed its connection is not told of its end.
@@ -64,6 +66,7 @@ export class Http1Reply implements Reply {
       return
     }
     this.#response.writeHead(status, statusText, linesOf(headers))
+    onBreak(body, () => (this.#isBroken ||= !this.#response.destroyed))
     await pipeline(body, this.#response)
   }
 

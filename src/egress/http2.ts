@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { type Answer, grouped } from './carrier.js'
 import { Carriers, type GuestRequest, type Reply } from './forward.js'
 import { isOfOrigin, refuse, type Setting, Waiting } from './front-setting.js'
+import { onBreak } from './front-stream.js'
 import { denialWord, type Header, type Word } from './front-words.js'
 import type { Denial } from './gate-types.js'
 import { endToEnd, type Framing, pairsOf, valuesOf } from './http-head.js'
@@ -20,6 +21,8 @@ const limits = {
 
 export function serveHttp2(stream: Duplex, setting: Setting): void {
   const server = createServer({ ...limits })
+  // A program that ends its direction is gone: of HTTP/2 there is no half.
+  stream.allowHalfOpen = false
   const carriers = new Carriers(setting.parts, { protocols: ['h2', 'http/1.1'] })
   const waiting = new Waiting(setting, () => stream.destroy())
   stream.once('close', () => {
@@ -32,11 +35,14 @@ export function serveHttp2(stream: Duplex, setting: Setting): void {
     session.on('stream', (request: ServerHttp2Stream, headers: IncomingHttpHeaders, ...[, raw]: unknown[]) => {
       waiting.leave()
       underWay += 1
-      request.once('close', () => {
+      // Not when its stream is closed, which a program that takes no answer can put off for ever.
+      const over = (): void => {
         underWay -= 1
         if (underWay === 0 && !stream.destroyed) waiting.begin()
-      })
-      serve(request, { headers, raw: pairsOf(raw as string[]), setting, carriers }).catch(() => request.destroy())
+      }
+      serve(request, { headers, raw: pairsOf(raw as string[]), setting, carriers })
+        .catch(() => request.destroy())
+        .finally(over)
     })
   })
   server.on('sessionError', () => stream.destroy())
@@ -102,12 +108,14 @@ class Http2Reply implements Reply {
   readonly #gone = new AbortController()
   readonly #awaitsGo: boolean
   #isWhole = false
+  /** The other side broke off: that the program's stream ends with it is not its doing. */
+  #isBroken = false
 
   constructor(stream: ServerHttp2Stream, { awaitsGo }: { readonly awaitsGo: boolean }) {
     this.#stream = stream
     this.#awaitsGo = awaitsGo
     stream.on('error', () => undefined)
-    stream.once('close', () => this.#isWhole || this.#gone.abort(new Error('the program went away')))
+    stream.once('close', () => this.#isWhole || this.#isBroken || this.#gone.abort(new Error('the program went away')))
   }
 
   get gone(): AbortSignal {
@@ -126,6 +134,7 @@ class Http2Reply implements Reply {
     const stream = this.#stream
     stream.respond({ ':status': status, ...grouped(headers) }, { waitForTrailers: true })
     stream.once('wantTrailers', () => this.#end(trailers()))
+    onBreak(body, () => (this.#isBroken ||= !stream.destroyed))
     if (!stream.writableEnded) await pipeline(body, stream)
     this.#isWhole = true
   }

@@ -9,7 +9,24 @@ export interface Question {
   readonly host: Host
   readonly port: number
   /** `unknown`: not yet, each will be asked for. `opaque`: never, since nobody reads them. */
-  readonly request: { readonly method: string; readonly path: string } | 'unknown' | 'opaque'
+  readonly request: Asked | 'unknown' | 'opaque'
+}
+
+interface Asked {
+  readonly method: string
+  readonly path: string
+  /** What a server may take instead, since a header of the request says so. */
+  readonly instead?: { readonly methods: readonly string[]; readonly paths: readonly string[] }
+}
+
+/** Of a request that servers may read in several ways: allowed when each of them is. */
+export function decideAll(rules: NetworkRules, question: Question): Decision {
+  const decision = decide(rules, question)
+  const { request } = question
+  if (typeof request === 'string' || request.instead === undefined || decision.verdict !== 'allow') return decision
+  const { method, path, instead } = request
+  const others = [method, ...instead.methods].flatMap((each) => [path, ...instead.paths].map((at) => ({ method: each, path: at })))
+  return others.map((other) => decide(rules, { ...question, request: other })).find(({ verdict }) => verdict !== 'allow') ?? decision
 }
 
 export type Decision =
