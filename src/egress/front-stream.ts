@@ -9,7 +9,7 @@ export class GuestStream extends Duplex {
   readonly #connection: GuestConnection
   readonly #output: AsyncIterator<Uint8Array>
   /** What was asked for, and has not been taken. */
-  #next: Promise<IteratorResult<Uint8Array>> | undefined
+  #next: Promise<IteratorResult<Uint8Array, unknown>> | undefined
   #isPoured = false
   #hasEnded = false
 
@@ -45,11 +45,11 @@ export class GuestStream extends Duplex {
     this.#isPoured = true
     for (let waiting = this.read() as Buffer | null; waiting !== null; waiting = this.read() as Buffer | null) await sink(waiting)
     while (!this.#hasEnded) {
-      const { done, value } = await (this.#next ?? this.#output.next())
+      const result: IteratorResult<Uint8Array, unknown> = await (this.#next ?? this.#output.next())
       this.#next = undefined
       if (this.destroyed) throw this.errored ?? new Error('the program went away')
-      if (done !== true) await sink(bufferOf(value))
-      else this.#end()
+      if (result.done === true) this.#end()
+      else await sink(bufferOf(result.value))
     }
   }
 

@@ -229,5 +229,5 @@ export class MeteredStream extends Duplex {
 interface Passage {
   readonly buckets: readonly Bucket[]
   readonly direction: 'up' | 'down'
-  readonly send: (part: Buffer) => Promise<void> | undefined | void
+  readonly send: (part: Buffer) => Promise<void> | void
 }
