@@ -130,6 +130,7 @@ void connection_begin(struct warden *warden, uint32_t id, uint16_t port)
     .id = id,
     .connection = true,
     .link = -1,
+    .window = FRAME_WINDOW,
     .taps = { { .fd = -1, .credit = FRAME_WINDOW }, { .fd = -1, .credit = FRAME_WINDOW }, { .fd = -1, .credit = FRAME_WINDOW } },
     .feed = { .fd = -1, .credit = FRAME_WINDOW, .room = FRAME_WINDOW },
     .dial = { .fd = -1, .port = port, .give_up_ms = clock_now_ms() + PATIENCE_MS },

@@ -79,7 +79,7 @@ static const char *add_credit(struct run *run, const struct frame *frame)
   struct tap *tap = &run->taps[frame->stream - 1];
   uint32_t bytes = wire_u32(frame->payload);
   if (frame->stream == STREAM_ASIDE && !run->aside) return "credit for an aside that the run does not have";
-  if (bytes > run->feed.room - tap->credit) return "credit beyond the window";
+  if (bytes > run->window - tap->credit) return "credit beyond the window";
   tap->credit += bytes;
   return NULL;
 }

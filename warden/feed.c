@@ -97,13 +97,13 @@ static ssize_t hand_on(struct feed *feed, const uint8_t *bytes, size_t length)
 }
 
 /* Each return of credit wakes the engine; but what a pipe takes is to be given back whether or not its program reads. */
-enum { OWED_LEAST = 524288 };
+enum { OWED_LEAST = 524288, OWED_LEAST_CONNECTION = 131072, OWED_LEAST_EMPTY = FRAME_SHARE_LEAST / 2 };
 
 static void owe(struct warden *warden, struct run *run, size_t bytes)
 {
   struct feed *feed = &run->feed;
   feed->owed += (uint32_t)bytes;
-  if (feed->owed < OWED_LEAST && feed->owed < feed->room / 4) return;
+  if (feed->owed < (run->connection ? OWED_LEAST_CONNECTION : OWED_LEAST) && feed->owed < feed->room / 4) return;
   bytes = feed->owed;
   feed->owed = 0;
   give_back(warden, run, bytes);
@@ -124,16 +124,29 @@ void feed_passed(struct warden *warden, struct run *run, size_t bytes)
   owe(warden, run, bytes);
 }
 
+/* Of what connections hold together the engine may allow one no more than the least: half of that must never be owed while nothing waits here. */
+void feed_settle(struct warden *warden, struct run *run)
+{
+  struct feed *feed = &run->feed;
+  if (!run->connection || feed->length || feed->owed < OWED_LEAST_EMPTY) return;
+  const size_t bytes = feed->owed;
+  feed->owed = 0;
+  give_back(warden, run, bytes);
+}
+
 void feed_pump(struct warden *warden, struct run *run)
 {
   struct feed *feed = &run->feed;
   if (!feed_is_served(run)) return;
   while (feed->length) {
     size_t straight = feed->room - feed->head, most = feed->length < straight ? feed->length : straight;
-    ssize_t handed = hand_on(feed, feed->bytes + feed->head, most);
+    const size_t from = feed->head;
+    ssize_t handed = hand_on(feed, feed->bytes + from, most);
     if (handed < 0) return lose_reader(warden, run);
     feed->head = (feed->head + (size_t)handed) % feed->room;
     feed->length -= (size_t)handed;
+    /* What is not read for long is held for long, and is not to take more room than it has bytes. */
+    if (feed->length && feed->length < feed->room / 2) pages_forget(feed->bytes, from, (size_t)handed);
     owe(warden, run, (size_t)handed);
     if ((size_t)handed < most && (feed->length < FDS_PIPE_USUAL || !widen(feed))) break;
   }

@@ -16,6 +16,8 @@ bool feed_may_pass(struct run *run);
 void feed_passed(struct warden *warden, struct run *run, size_t bytes);
 /* Hands on what the other end takes, and gives its credit back. */
 void feed_pump(struct warden *warden, struct run *run);
+/* At the end of a round: tells the engine what was handed on, if it may wait for that. */
+void feed_settle(struct warden *warden, struct run *run);
 /* The other end was seen to be gone. */
 void feed_lose(struct warden *warden, struct run *run);
 /* The program reads no more: drops what waits, with its credit. */

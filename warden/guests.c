@@ -90,9 +90,9 @@ static bool enlist(struct warden *warden, const struct door *door, const int end
   }
   const uint32_t window = warden->wide_count < WARDEN_WIDE_MOST ? FRAME_WINDOW_WIDE : FRAME_WINDOW_NARROW;
   const struct tap none = { .fd = -1, .credit = window };
-  *run = (struct run){ .id = ++warden->own_last, .connection = true, .accepted = true, .phase = RUN_STARTED, .link = -1, .dial.fd = -1, .taps = { none, none, none } };
+  *run = (struct run){ .id = ++warden->own_last, .connection = true, .accepted = true, .phase = RUN_STARTED, .link = -1, .dial.fd = -1, .window = window, .taps = { none, none, none } };
   run->taps[0].fd = ends[0];
-  run->feed = (struct feed){ .fd = ends[1], .credit = window, .room = window };
+  run->feed = (struct feed){ .fd = ends[1], .credit = FRAME_WINDOW, .room = FRAME_WINDOW };
   warden->runs[warden->run_count++] = run;
   warden->accepted_count++;
   warden->wide_count += window == FRAME_WINDOW_WIDE;
@@ -200,7 +200,7 @@ const char *guests_listen(struct warden *warden, const struct frame *frame)
 void guests_leave(struct warden *warden, const struct run *run)
 {
   warden->accepted_count -= run->accepted;
-  warden->wide_count -= run->accepted && run->feed.room == FRAME_WINDOW_WIDE;
+  warden->wide_count -= run->accepted && run->window == FRAME_WINDOW_WIDE;
 }
 
 int guests_keep_doors(struct run *liner, const struct doors *doors)

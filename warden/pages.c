@@ -15,6 +15,12 @@ void pages_unmap(uint8_t *bytes, size_t length)
   if (bytes) munmap(bytes, length);
 }
 
+void pages_forget(uint8_t *bytes, size_t from, size_t length)
+{
+  const size_t page = 4096, begin = from / page * page, end = (from + length) / page * page;
+  if (end > begin) madvise(bytes + begin, end - begin, MADV_DONTNEED);
+}
+
 uint8_t *pages_resize(uint8_t *bytes, size_t from, size_t to)
 {
   if (!bytes) return pages_map(to);

@@ -26,7 +26,7 @@ struct tap {
 struct feed {
   int fd;         /* -1: closed, or never fed */
   uint8_t *bytes; /* a ring of `room` bytes, there only while it holds something */
-  uint32_t room; /* the window, which the run's taps have too */
+  uint32_t room; /* the window */
   size_t head, length;
   uint32_t credit; /* what the engine may still send */
   uint32_t owed;   /* handed on, and not given back yet */
@@ -83,6 +83,7 @@ struct run {
   pid_t keeper; /* 0 once reaped: until then its number cannot mean another process */
   int link;     /* datagrams from the keeper; -1 once the keeper is reaped */
   pid_t program; /* 0 until its keeper told it */
+  uint32_t window; /* of each tap */
   struct tap taps[RUN_TAPS];
   struct feed feed;
   struct ending ending;

@@ -266,6 +266,7 @@ void runs_settle(struct warden *warden)
 {
   for (size_t i = 0; i < warden->run_count;) {
     struct run *run = warden->runs[i];
+    feed_settle(warden, run);
     if (!settle(warden, run)) {
       i++;
       continue;

@@ -32,6 +32,7 @@ static void enlist(struct warden *warden, struct run *run, const struct ends *en
 {
   run->link = ends->link[ENDS_OURS];
   for (int i = 0; i < RUN_TAPS; i++) run->taps[i] = (struct tap){ .fd = ends->streams[i + 1][ENDS_OURS], .terminal = run->terminal, .credit = FRAME_WINDOW };
+  run->window = FRAME_WINDOW;
   run->feed = (struct feed){ .fd = ends->streams[0][ENDS_OURS], .credit = FRAME_WINDOW, .room = FRAME_WINDOW, .last = '\n' };
   warden->runs[warden->run_count++] = run;
 }

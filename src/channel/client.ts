@@ -1,6 +1,7 @@
 /** The engine's end of the channel: every frame of the warden is judged here, and the first that breaks a rule ends it all. */
 import type { CellChannel } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
+import { Allowance } from './allowance.js'
 import { encodeRules, type FileRule } from './file-rules.js'
 import { type ConnectionTaker, Guests, type QueryAnswerer } from './guests.js'
 import { encodeFrame, encodeHeader, type Frame, FrameDecoder, maxFilterBytes } from './frames.js'
@@ -102,6 +103,7 @@ class Connection implements Warden {
     this.#outbox = new Outbox(channel)
     this.#link = {
       outbox: this.#outbox,
+      allowance: new Allowance(),
       attach: (party) => this.#attach(party),
       detach: (party) => this.#detach(party),
       letGo: () => this.#release(),

@@ -1,5 +1,6 @@
 /** Flow control of both directions: who may send how much. */
 import { SandboxError } from '../contract/errors.js'
+import type { Allowance } from './allowance.js'
 import { encodeFrame, encodeHeader, encodeNumberFrame, maxPieceBytes, type StreamNumber, windowBytes } from './frames.js'
 import type { Outbox } from './outbox.js'
 
@@ -80,16 +81,18 @@ export class InputFlow {
   readonly #run: number
   readonly #window: number
   readonly #pieceBytes: number
+  readonly #allowance: Allowance | undefined
   #credit: number
   #isEnded: boolean
   #isOver = false
   #turn: Promise<void> = Promise.resolve()
   #wake: (() => void) | undefined
 
-  constructor(options: FlowOptions & { readonly isFed: boolean; readonly isPassed?: boolean }) {
+  constructor(options: FlowOptions & { readonly isFed: boolean; readonly isPassed?: boolean; readonly allowance?: Allowance }) {
     this.#outbox = options.outbox
     this.#run = options.run
     this.#window = options.window ?? windowBytes
+    this.#allowance = options.allowance
     this.#credit = this.#window
     this.#isEnded = !options.isFed
     this.#pieceBytes = options.isPassed ? maxPieceBytes : stdinPieceBytes
@@ -102,7 +105,7 @@ export class InputFlow {
 
   /** The warden handed these bytes to the program. */
   refill(bytes: number): void {
-    this.#credit += bytes
+    this.#move(bytes)
     if (this.#credit > this.#window) throw new SandboxError('broken', `the warden gave credit beyond the window, for run ${this.#run}`)
     this.wake()
   }
@@ -110,6 +113,7 @@ export class InputFlow {
   /** The program has ended: what it did not read is nobody's any more. */
   finish(): void {
     this.#isOver = true
+    this.#move(this.#held)
     this.wake()
   }
 
@@ -145,10 +149,12 @@ export class InputFlow {
   async #feed(bytes: Uint8Array): Promise<boolean> {
     if (this.#hasFinished()) return false
     for (let at = 0; at < bytes.length; ) {
-      await this.#untilCredit(Math.min(bytes.length - at, worthSendingBytes, this.#window / 2))
+      await this.#untilRoomFor(bytes.length - at)
       if (!(await this.#mayGoOn())) return false
-      const batch = bytes.subarray(at, at + this.#credit)
-      this.#credit -= batch.length
+      // Others may have taken it meanwhile.
+      const batch = bytes.subarray(at, at + Math.max(0, this.#room))
+      if (batch.length === 0) continue
+      this.#move(-batch.length)
       at += batch.length
       // A copy is nobody else's memory, so nothing needs to be waited for but room, next time.
       if (batch.length <= maxCopiedBytes) this.#outbox.send(encodeFrame('stdin', { run: this.#run }, batch))
@@ -163,8 +169,29 @@ export class InputFlow {
     return this.#isOver
   }
 
-  async #untilCredit(bytes: number): Promise<void> {
-    while (this.#credit < bytes && !this.#isOver && !this.#outbox.failure) {
+  /** Of credit, and what it was allowed. */
+  #move(credit: number): void {
+    const before = this.#held
+    this.#credit += credit
+    this.#allowance?.change(before, this.#held)
+  }
+
+  get #held(): number {
+    return this.#window - this.#credit
+  }
+
+  /** The most that may be on its way. */
+  get #most(): number {
+    return Math.min(this.#window, this.#allowance?.mostFor(this.#held) ?? this.#window)
+  }
+
+  /** What may be sent now. */
+  get #room(): number {
+    return this.#most - this.#held
+  }
+
+  async #untilRoomFor(bytes: number): Promise<void> {
+    while (this.#room < Math.min(bytes, worthSendingBytes, this.#most / 2) && !this.#isOver && !this.#outbox.failure) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve
       })

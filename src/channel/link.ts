@@ -1,4 +1,5 @@
 import type { SandboxError } from '../contract/errors.js'
+import type { Allowance } from './allowance.js'
 import type { Frame } from './frames.js'
 import type { Outbox } from './outbox.js'
 
@@ -14,6 +15,8 @@ export interface Party {
 /** What a party needs of the channel that it belongs to. */
 export interface Link {
   readonly outbox: Outbox
+  /** What its connections share. */
+  readonly allowance: Allowance
   /** The party awaits frames: they find their way to it, and the channel keeps the process alive. */
   attach(party: Party): void
   detach(party: Party): void

@@ -30,6 +30,7 @@ export interface PortConnectionOptions {
   readonly id: number
   readonly port: number
   readonly link: Link
+  /** Of what it sends; the usual one when not given. */
   readonly window?: number
   /** A program inside made it. Then it does not keep this process alive by itself. */
   readonly isOpen?: boolean
@@ -54,12 +55,12 @@ export class PortConnection implements WardenConnection, Party {
   #failure: SandboxError | undefined
 
   constructor({ id, port, link, window, isOpen = false, onOver }: PortConnectionOptions) {
-    const flow: FlowOptions = { run: id, outbox: link.outbox, window }
+    const flow: FlowOptions = { run: id, outbox: link.outbox }
     this.id = id
     this.#port = port
     this.#link = link
-    this.#input = new InputFlow({ ...flow, isFed: true })
-    this.#credit = new OutputCredit(1, flow)
+    this.#input = new InputFlow({ ...flow, isFed: true, allowance: link.allowance })
+    this.#credit = new OutputCredit(1, { ...flow, window })
     this.#queue = new OutputQueue((_, bytes) => this.#credit.giveBack(bytes))
     this.#isGuests = isOpen
     this.#onOver = onOver

@@ -49,11 +49,12 @@ export class Budget {
     return this.#left <= 0
   }
 
-  /** False, and nothing is taken, when there is not as much left. From then on it is spent. */
-  take(bytes: number): boolean {
-    const isEnough = bytes <= this.#left
-    this.#left = isEnough ? this.#left - bytes : 0
-    return isEnough
+  get leftBytes(): number {
+    return this.#left
+  }
+
+  take(bytes: number): void {
+    this.#left -= bytes
   }
 }
 

@@ -3,16 +3,18 @@ import { networkInterfaces } from 'node:os'
 import type { Address } from '../contract/network.js'
 import { parseAddress } from '../policy/network-address.js'
 import { EgressError } from './egress-error.js'
+import type { Intake } from './intake.js'
 
 export interface DialOrder {
   readonly address: Address
   readonly port: number
   readonly timeoutMs: number
   readonly signal: AbortSignal
+  readonly intake: Intake
 }
 
-/** A connection to exactly this address. Throws EgressError, or the signal's reason. */
-export async function dial({ address, port, timeoutMs, signal }: DialOrder): Promise<Socket> {
+/** A connection to exactly this address, of which nothing is read before it is resumed. Throws EgressError, or the signal's reason. */
+export async function dial({ address, port, timeoutMs, signal, intake }: DialOrder): Promise<Socket> {
   signal.throwIfAborted()
   const socket = connect({
     host: address.text,
@@ -22,7 +24,9 @@ export async function dial({ address, port, timeoutMs, signal }: DialOrder): Pro
     noDelay: true,
     allowHalfOpen: true,
     lookup: refuseLookup,
+    onread: intake.onread,
   })
+  socket.pause()
   try {
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => reject(new EgressError('timed-out', `${address.text} did not answer within ${timeoutMs} ms`)), timeoutMs)

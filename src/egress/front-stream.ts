@@ -2,11 +2,16 @@
 import { Duplex, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { GuestConnection } from '../contract/egress.js'
+import type { MeteredStream, Sink } from './metered-stream.js'
 
 /** Its `setTimeout`, `setNoDelay`, `setKeepAlive`, `ref` and `unref` do nothing: what HTTP calls on a socket. */
 export class GuestStream extends Duplex {
   readonly #connection: GuestConnection
   readonly #output: AsyncIterator<Uint8Array>
+  /** What was asked for, and has not been taken. */
+  #next: Promise<IteratorResult<Uint8Array, unknown>> | undefined
+  #isPoured = false
+  #hasEnded = false
 
   constructor(connection: GuestConnection) {
     super({ allowHalfOpen: true, autoDestroy: true, emitClose: true })
@@ -21,10 +26,44 @@ export class GuestStream extends Duplex {
   }
 
   override _read(): void {
-    this.#output.next().then(
-      ({ done, value }) => this.push(done === true ? null : Buffer.from(value.buffer, value.byteOffset, value.byteLength)),
+    if (this.#isPoured) return
+    const next = this.#output.next()
+    this.#next = next
+    next.then(
+      ({ done, value }) => {
+        if (this.#isPoured) return
+        this.#next = undefined
+        this.#hasEnded = done === true
+        this.push(done === true ? null : bufferOf(value))
+      },
       (error: unknown) => this.destroy(asError(error)),
     )
+  }
+
+  /** What is left to be read goes there, past the queue of this stream, from now on. Resolves when all of it has been taken; rejects when this stream, or the sink, breaks off. */
+  async pour(sink: Sink): Promise<void> {
+    this.#isPoured = true
+    for (let waiting = this.read() as Buffer | null; waiting !== null; waiting = this.read() as Buffer | null) await sink(waiting)
+    while (!this.#hasEnded) {
+      const result: IteratorResult<Uint8Array, unknown> = await (this.#next ?? this.#output.next())
+      this.#next = undefined
+      if (this.destroyed) throw this.errored ?? new Error('the program went away')
+      if (result.done === true) this.#end()
+      else await sink(bufferOf(result.value))
+    }
+  }
+
+  #end(): void {
+    this.#hasEnded = true
+    this.push(null)
+    // Nobody else will read its end.
+    this.resume()
+  }
+
+  /** Past the queue of this stream, which must be empty. Resolves when the bytes are on their way; rejects when the program went away. */
+  async put(bytes: Buffer): Promise<void> {
+    await this.#connection.write(bytes)
+    if (this.destroyed) throw this.errored ?? new Error('the program went away')
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
@@ -75,6 +114,10 @@ export class GuestStream extends Duplex {
   unref(): this {
     return this
   }
+}
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
 function asError(error: unknown): Error {
@@ -150,6 +193,25 @@ export function onBreak(body: Readable, act: () => void): void {
   for (const event of ['error', 'aborted', 'close']) body.once(event, () => body.readableEnded || act())
 }
 
+/**
+ * One way of two, until its end, which ends the other stream, too. It goes past the queues of both: what was written before to the one, and what was read
+ * ahead of the other, goes first. Rejects when either breaks off.
+ */
+export async function pour(from: GuestStream | MeteredStream, into: GuestStream | MeteredStream): Promise<void> {
+  const broken = new Promise<never>((_, reject) => {
+    into.once('close', () => {
+      if (!into.writableFinished) reject(into.errored ?? new Error('the connection broke off'))
+    })
+  })
+  const ending = async (): Promise<void> => {
+    while (into.writableLength > 0) await new Promise<unknown>((resolve) => into.write(nothing, resolve))
+    await from.pour((bytes) => into.put(bytes))
+    await new Promise<void>((resolve, reject) => into.end((error?: Error | null) => (error ? reject(error) : resolve())))
+  }
+  await Promise.race([ending(), broken])
+}
+
+const nothing = Buffer.alloc(0)
 const lastWordMs = 2000
 
 /** The last word on a connection. What still comes is read away for a moment: ending it at once would take the word with it. */

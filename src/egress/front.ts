@@ -51,7 +51,7 @@ export function createFront(parts: FrontParts): Front {
 interface Arrival {
   readonly parts: FrontParts
   readonly connection: GuestConnection
-  readonly stream: Duplex
+  readonly stream: GuestStream
   readonly entrance: Entrance
 }
 
@@ -88,7 +88,7 @@ async function tell(stream: Duplex, word: Word): Promise<void> {
 async function serveProxy({ parts, stream, entrance }: Arrival): Promise<void> {
   const speech = await peek(stream, sniff, entrance.signal)
   if (speech === 'http') {
-    serveHttp1(stream, { parts, door: 'proxy', origin: undefined, entrance, onConnect: (connect) => void serveConnect(parts, connect) })
+    serveHttp1(stream, { parts, door: 'proxy', origin: undefined, entrance, onConnect: ({ request }) => void serveConnect(parts, { request, stream }) })
     return
   }
   if (speech === 'socks5') {
@@ -108,7 +108,7 @@ async function serveProxy({ parts, stream, entrance }: Arrival): Promise<void> {
 
 const established = Buffer.from('HTTP/1.1 200 Connection established\r\n\r\n')
 
-async function serveConnect(parts: FrontParts, { request, stream }: Connect): Promise<void> {
+async function serveConnect(parts: FrontParts, { request, stream }: Pick<Connect, 'request'> & Pick<Arrival, 'stream'>): Promise<void> {
   const { url = '', headers } = request
   const authority = splitAuthority(url)
   const refusal = authority?.port === undefined ? 'CONNECT names a host and a port' : hostProblem(url, headers.host)

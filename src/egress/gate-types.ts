@@ -1,6 +1,6 @@
 /** What the doors of the way out see of the gate, which decides. Every connection and every request asks it; nobody else dials. */
-import type { Duplex } from 'node:stream'
 import type { Host, NetworkDoor, NetworkRecord, NetworkRules, NetworkScheme, NetworkSummary } from '../contract/network.js'
+import type { MeteredStream } from './metered-stream.js'
 
 /** Where a program wants to go, as it said so. */
 export interface Target {
@@ -70,7 +70,7 @@ export interface Ending {
  */
 export interface Upstream {
   /** Takes `setNoDelay`, `setKeepAlive`, `setTimeout`, `ref` and `unref` as a socket does. Its errors are EgressErrors. */
-  readonly stream: Duplex
+  readonly stream: MeteredStream
   readonly host: Host
   readonly port: number
   readonly address: string

@@ -5,6 +5,7 @@ import { Bucket, Budget, type Meter } from './buckets.js'
 import type { Clock } from './clock.js'
 import { EgressError } from './egress-error.js'
 import type { Upstream } from './gate-types.js'
+import type { Intake } from './intake.js'
 import { MeteredStream } from './metered-stream.js'
 import type { Place } from './places.js'
 
@@ -60,6 +61,7 @@ export class SharedLimits {
 }
 
 export interface UpstreamOrder {
+  readonly intake: Intake
   readonly host: Host
   readonly port: number
   readonly pinned: Address
@@ -86,7 +88,7 @@ export class LiveUpstream implements Upstream {
     this.host = order.host
     this.port = order.port
     this.pinned = order.pinned
-    const { shared, clock, idleTimeoutMs } = order
+    const { intake, shared, clock, idleTimeoutMs } = order
     let counted = 0
     const onTraffic = (): void => {
       const now = this.stream.bytesUp + this.stream.bytesDown
@@ -94,7 +96,7 @@ export class LiveUpstream implements Upstream {
       counted = now
       order.onTraffic()
     }
-    this.stream = new MeteredStream(socket, { meter: shared.meter(), clock, idleTimeoutMs, onTraffic })
+    this.stream = new MeteredStream(socket, { intake, meter: shared.meter(), clock, idleTimeoutMs, onTraffic })
     // Its users look at it when they use it: an error in between concerns nobody, and must not end the process.
     this.stream.on('error', (error) => this.close(error instanceof EgressError ? error : new EgressError('broken', 'the connection broke off')))
     this.stream.on('close', () => this.close())

@@ -18,6 +18,7 @@ import { Judge, Refused, refusalOf, type Way } from './gate-judge.js'
 import { LivePermit } from './gate-permit.js'
 import type { Attempt, Denial, Ending, Entrance, Gate, Outlook, Permit, Target } from './gate-types.js'
 import { LiveUpstream, SharedLimits } from './gate-upstream.js'
+import { Intake } from './intake.js'
 import { answerQuery } from './names.js'
 import { type Place, Places } from './places.js'
 import { type Draft, Records } from './records.js'
@@ -156,8 +157,10 @@ class LiveGate implements Gate {
   async #connect(permit: LivePermit, place: Place): Promise<LiveUpstream> {
     const { question, pinned, rules } = permit.order
     const { connectMs } = this.#timings
-    const socket = await dial({ address: pinned, port: question.port, timeoutMs: connectMs, signal: permit.signal })
+    const intake = new Intake()
+    const socket = await dial({ address: pinned, port: question.port, timeoutMs: connectMs, signal: permit.signal, intake })
     const upstream = new LiveUpstream(socket, {
+      intake,
       host: question.host,
       port: question.port,
       pinned,

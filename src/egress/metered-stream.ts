@@ -4,13 +4,18 @@ import { Duplex } from 'node:stream'
 import type { Bucket, Meter } from './buckets.js'
 import type { Clock } from './clock.js'
 import { EgressError } from './egress-error.js'
+import type { Intake } from './intake.js'
 
 export interface MeteredOrder {
+  readonly intake: Intake
   readonly meter: Meter
   readonly clock: Clock
   readonly idleTimeoutMs: number
   readonly onTraffic?: () => void
 }
+
+/** Takes bytes that stay as they are until it resolves. */
+export type Sink = (bytes: Buffer) => Promise<void>
 
 type Done = (error?: Error | null) => void
 
@@ -20,7 +25,11 @@ export class MeteredStream extends Duplex {
   readonly #ended = new AbortController()
   #idle: NodeJS.Timeout | undefined
   #lastTraffic = 0
-  #isReceiving = false
+  #sink: Sink | undefined
+  #onPoured: ((error?: Error) => void) | undefined
+  /** Something waits for its turn in a bucket. */
+  #isPassing = false
+  #spent: EgressError | undefined
   #hasReceivedAll = false
   bytesUp = 0
   bytesDown = 0
@@ -29,8 +38,11 @@ export class MeteredStream extends Duplex {
     super({ allowHalfOpen: true, emitClose: true })
     this.#socket = socket
     this.#order = order
-    socket.on('data', (chunk: Buffer) => this.#receive(chunk))
-    socket.on('end', () => this.#receiveEnd())
+    order.intake.onBytes = (bytes) => this.#receive(bytes)
+    socket.on('end', () => {
+      this.#hasReceivedAll = true
+      this.#goOn()
+    })
     socket.on('error', (error: NodeJS.ErrnoException) => this.destroy(new EgressError('broken', `the connection broke off (${error.code ?? 'unknown'})`)))
     // After an end on both sides, what was received may still wait to be read.
     socket.on('close', () => {
@@ -41,41 +53,96 @@ export class MeteredStream extends Duplex {
   }
 
   override _read(): void {
-    if (!this.#isReceiving) this.#socket.resume()
+    if (!this.#isPassing && !this.#hasReceivedAll) this.#socket.resume()
   }
 
-  #receive(chunk: Buffer): void {
-    const down = this.#order.meter.down()
-    if (down.length === 0) {
-      if (this.#spend('down', chunk.length) && !this.push(chunk)) this.#socket.pause()
-      return
-    }
-    this.#socket.pause()
-    this.#isReceiving = true
-    const received = (): void => {
-      this.#isReceiving = false
-      if (this.#hasReceivedAll) this.push(null)
-      else if (this.readableLength < this.readableHighWaterMark) this.#socket.resume()
-    }
-    const send = (part: Buffer): void => void this.push(part)
-    // Rejects only once all is over.
-    this.#pass(chunk, { buckets: down, direction: 'down', send }).then(received, () => undefined)
+  /**
+   * From now on what is received goes there, past the queue of this stream, of which nothing may have been read before. Resolves when all of it has been taken;
+   * rejects when this stream, or the sink, breaks off.
+   */
+  pour(sink: Sink): Promise<void> {
+    this.#sink = sink
+    return new Promise((resolve, reject) => {
+      this.#onPoured = (error) => (error === undefined ? resolve() : reject(error))
+      this.once('close', () => reject(this.errored ?? new EgressError('broken', 'the connection broke off')))
+      this.#goOn()
+    })
   }
 
-  /** A socket that is held back tells its end all the same. */
-  #receiveEnd(): void {
-    this.#hasReceivedAll = true
-    if (!this.#isReceiving) this.push(null)
+  /** Past the queue of this stream, which must be empty. Resolves when the socket has taken the bytes. */
+  put(bytes: Buffer): Promise<void> {
+    return new Promise((resolve, reject) => this._write(bytes, 'binary', (error) => (error ? reject(error) : resolve())))
+  }
+
+  /** False: nothing more is to be received for now. */
+  #receive(bytes: Buffer): boolean {
+    const { meter, intake } = this.#order
+    const buckets = meter.down()
+    if (buckets.length > 0) {
+      this.#receiveSlowly(bytes, buckets)
+      return false
+    }
+    const allowed = this.#spend('down', bytes)
+    if (this.#sink) this.#drain(allowed, this.#sink)
+    else if (allowed.length > 0) this.push(intake.give(allowed))
+    if (!this.#sink) this.#endWhenSpent()
+    return this.#isWanted
+  }
+
+  #receiveSlowly(bytes: Buffer, buckets: readonly Bucket[]): void {
+    this.#isPassing = true
+    const sink = this.#sink
+    // Until it has passed nothing more is received, so it stays as it is where it is not kept.
+    const whole = sink ? bytes : this.#order.intake.give(bytes)
+    const passed = (error?: unknown): void => {
+      this.#isPassing = false
+      if (error === undefined) this.#goOn()
+      else this.#onPoured?.(error as Error)
+    }
+    this.#pass(whole, { buckets, direction: 'down', send: sink ?? ((part) => void this.push(part)) }).then(() => passed(), passed)
+  }
+
+  #drain(bytes: Buffer, sink: Sink): void {
+    const done = this.#order.intake.lend(bytes)
+    sink(bytes).then(
+      () => {
+        done()
+        if (!this.#endWhenSpent()) this.#goOn()
+      },
+      (error: unknown) => this.#onPoured?.(error as Error),
+    )
+  }
+
+  get #isWanted(): boolean {
+    if (this.#sink) return this.#order.intake.isFree
+    return this.readableLength < this.readableHighWaterMark
+  }
+
+  /** Receives more, if there may be more and it is wanted; or tells the end, once all before it has passed. */
+  #goOn(): void {
+    if (this.#isPassing || this.destroyed) return
+    if (!this.#hasReceivedAll) {
+      if (this.#isWanted) this.#socket.resume()
+    } else if (!this.readableEnded && this.#order.intake.isIdle) {
+      this.push(null)
+      if (!this.#sink) return
+      this.#onPoured?.()
+      // Nobody else will read its end.
+      this.resume()
+    }
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: Done): void {
-    const up = this.#order.meter.up()
-    if (up.length === 0) {
-      if (this.#spend('up', chunk.length)) this.#socket.write(chunk, done)
+    const buckets = this.#order.meter.up()
+    if (buckets.length > 0) {
+      const send = (part: Buffer) => new Promise<void>((resolve, reject) => this.#socket.write(part, (error) => (error ? reject(error) : resolve())))
+      this.#pass(chunk, { buckets, direction: 'up', send }).then(() => done(), done)
       return
     }
-    const send = (part: Buffer) => new Promise<void>((resolve, reject) => this.#socket.write(part, (error) => (error ? reject(error) : resolve())))
-    this.#pass(chunk, { buckets: up, direction: 'up', send }).then(() => done(), done)
+    this.#socket.write(this.#spend('up', chunk), (error) => {
+      if (error) done(error)
+      else if (!this.#endWhenSpent()) done()
+    })
   }
 
   async #pass(chunk: Buffer, { buckets, direction, send }: Passage): Promise<void> {
@@ -84,24 +151,32 @@ export class MeteredStream extends Duplex {
       const part = chunk.subarray(at, at + portion)
       const waitMs = Math.max(...buckets.map((bucket) => bucket.take(part.length)))
       if (waitMs > 0) await this.#order.clock.sleep(waitMs, this.#ended.signal)
-      if (!this.#spend(direction, part.length)) throw new EgressError('budget', 'spent')
-      await send(part)
+      await send(this.#spend(direction, part))
+      if (this.#endWhenSpent()) throw new EgressError('budget', 'spent')
     }
   }
 
-  /** False, and all is over, when a budget is spent. */
-  #spend(direction: 'up' | 'down', bytes: number): boolean {
-    if (this.destroyed) return false
-    for (const { budget, words } of this.#order.meter.budgets()) {
-      if (budget.take(bytes)) continue
-      this.destroy(new EgressError('budget', words))
-      return false
+  /** As many of these bytes as may pass. */
+  #spend(direction: 'up' | 'down', bytes: Buffer): Buffer {
+    const budgets = this.#order.meter.budgets()
+    let allowed = this.destroyed ? 0 : bytes.length
+    for (const { budget, words } of budgets) {
+      if (budget.leftBytes >= allowed) continue
+      allowed = budget.leftBytes
+      this.#spent = new EgressError('budget', words)
     }
-    if (direction === 'up') this.bytesUp += bytes
-    else this.bytesDown += bytes
+    for (const { budget } of budgets) budget.take(allowed)
+    if (direction === 'up') this.bytesUp += allowed
+    else this.bytesDown += allowed
     this.#lastTraffic = this.#order.clock.now()
     this.#order.onTraffic?.()
-    return true
+    return allowed === bytes.length ? bytes : bytes.subarray(0, allowed)
+  }
+
+  /** True, and all is over, when more was to pass than a budget had left. */
+  #endWhenSpent(): boolean {
+    if (this.#spent) this.destroy(this.#spent)
+    return this.destroyed
   }
 
   override _final(done: Done): void {

@@ -1,13 +1,12 @@
-import type { Duplex } from 'node:stream'
 import type { FrontParts } from './forward.js'
-import { endWith, peek, skip } from './front-stream.js'
+import { endWith, type GuestStream, peek, skip } from './front-stream.js'
 import type { Entrance } from './gate-types.js'
 import { EgressError } from './egress-error.js'
 import { parseSocksGreeting, parseSocksRequest, type SocksReply, socksNoAuthentication, socksNoneAcceptable, socksReply } from './socks.js'
 import { openTunnel } from './tunnel.js'
 
 /** SOCKS5 towards a program. */
-export async function serveSocks(stream: Duplex, { parts, entrance }: { readonly parts: FrontParts; readonly entrance: Entrance }): Promise<void> {
+export async function serveSocks(stream: GuestStream, { parts, entrance }: { readonly parts: FrontParts; readonly entrance: Entrance }): Promise<void> {
   const greeting = await peek(stream, parseSocksGreeting, entrance.signal)
   if (greeting === undefined) return void stream.destroy()
   skip(stream, greeting.length)

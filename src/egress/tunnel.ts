@@ -8,22 +8,22 @@
  *  where rules look inside TLS, which is terminated, or HTTP; nothing else, at whatever port
  */
 import type { Duplex } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import type { FrontParts } from './forward.js'
 import { originOf, type Setting } from './front-setting.js'
-import { endWith, peek } from './front-stream.js'
+import { endWith, type GuestStream, peek, pour } from './front-stream.js'
 import { failureText } from './front-words.js'
 import type { Denial, Entrance, Outlook, Permit, Target } from './gate-types.js'
 import { type Hello, parseHello } from './hello.js'
 import { serveHttp1 } from './http1.js'
 import { serveHttp2 } from './http2.js'
+import type { MeteredStream } from './metered-stream.js'
 import { sniff } from './sniff.js'
 import { deniedAlert, judgeHello, secureGuest } from './tls.js'
 
 export interface Tunnel {
   readonly parts: FrontParts
   readonly target: Target
-  readonly stream: Duplex
+  readonly stream: GuestStream
   readonly entrance: Entrance
   /** Tells the program that it may go on. */
   accept(): void
@@ -69,7 +69,7 @@ async function passThrough(tunnel: Tunnel, scheme: Scheme): Promise<void> {
     if (entrance) await lookInside({ ...tunnel, entrance }, permit)
     return
   }
-  let upstream: Duplex
+  let upstream: MeteredStream
   try {
     upstream = (await permit.dial()).stream
   } catch (error) {
@@ -97,7 +97,7 @@ function again({ parts, stream }: Tunnel, act?: () => void): Entrance | undefine
 interface Passage {
   readonly permit: Permit
   readonly scheme: Scheme
-  readonly upstream: Duplex
+  readonly upstream: MeteredStream
 }
 
 /** The other side may speak first; nothing of the program's goes to it before it is known for whom it is. */
@@ -113,13 +113,13 @@ async function carry({ stream }: Tunnel, { permit, scheme, upstream }: Passage):
   }
   upstream.once('close', drop)
   // In TLS it never does.
-  const down = scheme === 'tcp' ? pipeline(upstream, stream) : undefined
+  const down = scheme === 'tcp' ? pour(upstream, stream) : undefined
   down?.catch(stop)
   try {
     const refusal = await judgeFirst(stream, { permit, scheme })
     upstream.off('close', drop)
     if (refusal === undefined) {
-      await Promise.all([down ?? pipeline(upstream, stream), pipeline(stream, upstream)])
+      await Promise.all([down ?? pour(upstream, stream), pour(stream, upstream)])
       permit.finish()
     } else {
       permit.finish({ verdict: 'denied', reason: refusal })

@@ -132,11 +132,15 @@ describe('a connection', () => {
     expect((await peer.hear('credit')).payload.readUInt32LE()).toBeGreaterThanOrEqual(windowBytes / 2)
   })
 
-  it('writes within its credit', async () => {
+  it('alone has a quarter of the pool on its way, and goes on with what is given back', async () => {
     const { peer, connection } = await open()
+    const sent = (): number => peer.heard('stdin').reduce((sum, { payload }) => sum + payload.length, 0)
     void connection.write(Buffer.alloc(windowBytes + 1))
     await settle()
-    expect(peer.heard('stdin').reduce((sum, { payload }) => sum + payload.length, 0)).toBe(windowBytes)
+    expect(sent()).toBe(4096 + windowBytes / 4)
+    peer.sendRaw(encodeNumberFrame('credit', { run: 1 }, 300_000))
+    await settle()
+    expect(sent()).toBe(4096 + windowBytes / 4 + 300_000)
   })
 
   it('may end each direction by itself', async () => {

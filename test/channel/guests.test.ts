@@ -59,17 +59,8 @@ describe("a guest's connection", () => {
     await connection.closed
   })
 
-  it('is written to within its own window, and given back in halves of it', async () => {
+  it('is given back in halves of its window', async () => {
     const { peer, connection } = await taken({ window: narrow })
-    const writing = connection.write(Buffer.alloc(narrow * 3))
-    await settle()
-    const sent = (): number => peer.heard('stdin').reduce((sum, { payload }) => sum + payload.length, 0)
-    expect(sent()).toBe(narrow)
-    peer.sendRaw(encodeNumberFrame('credit', { run: first }, narrow))
-    await settle()
-    expect(sent()).toBe(narrow * 2)
-    peer.sendRaw(encodeNumberFrame('credit', { run: first }, narrow))
-    await writing
     const reading = connection.output[Symbol.asyncIterator]()
     peer.output(first, Buffer.alloc(narrow / 2))
     await reading.next()
