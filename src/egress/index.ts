@@ -76,7 +76,8 @@ function openEgress(order: EgressOrder, { options, resolver, shared, onClosed }:
     },
     log: (signal) => gate.log(signal),
     summary: () => gate.summary(),
-    close: async () => {
+    close: async ({ graceMs = 0 } = {}) => {
+      if (graceMs > 0) await gate.settled(graceMs)
       onClosed(egress)
       await gate.close()
       front.close()
