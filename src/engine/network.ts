@@ -125,7 +125,7 @@ export class WayOut {
 
   /** Whether its cell may have a door at this port, instead of a program. */
   mayListenAt(port: number): boolean {
-    return port === proxyPort || (this.#isDirect && (port === dnsPort || this.#directPorts().includes(port)))
+    return port === proxyPort || (this.#isDirect && (port === dnsPort || this.directPorts.includes(port)))
   }
 
   log(signal: AbortSignal | undefined): AsyncIterable<NetworkRecord> {
@@ -143,11 +143,12 @@ export class WayOut {
   }
 
   #listen(): void {
-    if (this.#isDirect) this.#doors?.listen(this.#directPorts())
+    if (this.#isDirect) this.#doors?.listen(this.directPorts)
   }
 
-  #directPorts(): readonly number[] {
-    return this.#egress.ports.slice(0, mostDirectPorts)
+  /** At which a cell and its liners listen for direct connections. */
+  get directPorts(): readonly number[] {
+    return this.#isDirect ? this.#egress.ports.slice(0, mostDirectPorts) : []
   }
 }
 

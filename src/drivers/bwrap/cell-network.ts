@@ -1,9 +1,11 @@
 import { closeSync, openSync } from 'node:fs'
 import { type CellNetwork, type CellSpec, type GivenEntry, proxyPort } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
+import type { Json } from '../../contract/posture.js'
 import { hasIpv6 } from '../../sys/posture/routes.js'
 import type { Capability } from './capabilities.js'
 
+const dnsPort = 53
 /** Where what programs are to trust is copied to. */
 const certificatesPath = '/var/lib/glovebox/certificates.pem'
 
@@ -55,6 +57,16 @@ export function givenCertificates({ network }: CellSpec): GivenEntry[] {
 /** None, or all of them back to the namespace itself. */
 export function expectedRoutes({ network }: CellSpec): string[] {
   return network?.direct ? ['0.0.0.0/0 lo', ...(hasIpv6() ? ['::/0 lo'] : [])] : []
+}
+
+/** Where the way out listens, in a cell that has just been made and in each liner: by the proxy on both loopbacks, and where it is direct for DNS and at these ports. */
+export function expectedSockets({ network }: CellSpec, ports: readonly number[] = []): Json {
+  const none = { tcp: 0, tcp6: 0, udp: 0, udp6: 0, other: 0 }
+  if (!network) return none
+  const six = hasIpv6()
+  const streams = network.direct ? new Set([dnsPort, ...ports].filter((port) => port !== proxyPort)).size : 0
+  const datagrams = network.direct ? 1 : 0
+  return six ? { ...none, tcp: 1, tcp6: 1 + streams, udp6: datagrams } : { ...none, tcp: 1 + streams, udp: datagrams }
 }
 
 /** For whoever asks their environment where the way out is; whoever does not is no better off. */
