@@ -72,7 +72,8 @@ export function expectedSockets({ network }: CellSpec, ports: readonly number[] 
 /** For whoever asks their environment where the way out is; whoever does not is no better off. */
 export function networkEnvironment(network: CellNetwork): Readonly<Record<string, string>> {
   const http = `http://127.0.0.1:${proxyPort}`
-  const proxies = { HTTP_PROXY: http, HTTPS_PROXY: http, ALL_PROXY: `socks5h://127.0.0.1:${proxyPort}`, NO_PROXY: 'localhost,127.0.0.1,::1' }
+  // Not the SOCKS5 that is spoken there too: some clients, as httpx, do not start where ALL_PROXY names that.
+  const proxies = { HTTP_PROXY: http, HTTPS_PROXY: http, ALL_PROXY: http, NO_PROXY: 'localhost,127.0.0.1,::1' }
   const lower = Object.fromEntries(Object.entries(proxies).map(([name, value]) => [name.toLowerCase(), value]))
   const trusted = network.certificates === undefined ? {} : Object.fromEntries(certificateVariables.map((name) => [name, certificatesPath]))
   return { ...proxies, ...lower, NODE_USE_ENV_PROXY: '1', ...trusted }
