@@ -1,6 +1,5 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { createPlatform } from '../compose.js'
 import { SandboxError } from '../contract/errors.js'
 import { PolicyRefusal } from '../policy/policy-refusal.js'
@@ -51,9 +50,13 @@ interface Hello extends AsyncDisposable {
 
 async function startServer(): Promise<Hello> {
   const hosts: string[] = []
-  const server = createServer((request, response) => {
-    hosts.push(request.headers.host ?? '')
-    response.setHeader('connection', 'close').end('hello\n')
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    // A request this short comes in one piece.
+    socket.once('data', (head) => {
+      hosts.push(/^host: (.*)\r$/im.exec(head.toString('latin1'))?.[1] ?? '')
+      socket.end('HTTP/1.1 200 OK\r\ncontent-length: 6\r\nconnection: close\r\n\r\nhello\n')
+    })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -61,7 +64,6 @@ async function startServer(): Promise<Hello> {
     port: (server.address() as AddressInfo).port,
     hosts,
     [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections()
       server.close()
       await once(server, 'close')
     },

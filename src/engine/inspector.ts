@@ -147,8 +147,9 @@ export class Inspector {
   }
 
   #ofLiner(): readonly Expectation[] {
-    const { expects = [], sockets } = this.#cell.liners ?? {}
-    return sockets ? [...expects, sockets(this.#ports())] : expects
+    const { liners } = this.#cell
+    const sockets = liners?.sockets?.(this.#ports())
+    return [...(liners?.expects ?? []), ...(sockets ? [sockets] : [])]
   }
 
   /** Every process and thread of the guest's that there is now. What it did to itself since may only have narrowed it. */
