@@ -22,6 +22,7 @@ import { loadReceiptKey, type ReceiptKey } from './sys/receipt-key.js'
 import { runtimeFiles } from './sys/runtime-files.js'
 import { createSeccompCompiler, type SeccompCompiler } from './sys/seccomp.js'
 import { readSeccompSource } from './sys/seccomp-source.js'
+import type { PackageShelf } from './egress/package-shelf.js'
 import { createCommandResolver } from './templates/commands.js'
 import { createSnapshotStore } from './templates/snapshots.js'
 import { TemplateStore } from './templates/store.js'
@@ -136,6 +137,13 @@ function egressSource({ cacheDir, trusted = [] }: Pick<PlatformSettings, 'cacheD
     certificates: async () => (await load()).certificates(),
     close: async () => (await loaded)?.close(),
   }
+}
+
+/** What is kept of packages by the platforms of this user. */
+export async function packageShelf(): Promise<{ readonly shelf: PackageShelf; readonly folder: string }> {
+  const [{ PackageShelf: Shelf }, { packagesName }] = await Promise.all([import('./egress/package-shelf.js'), import('./egress/source.js')])
+  const folder = join(cachePlace(), packagesName)
+  return { shelf: new Shelf({ folder: () => folder }), folder }
 }
 
 /** The key is made or read when the first receipt is signed. */

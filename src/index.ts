@@ -59,7 +59,19 @@ export type {
 export type { CreationOptions, PlatformNetwork, RequestJudge } from './contract/platform-network.js'
 export type { PlatformSettings } from './contract/platform-settings.js'
 export type { Platform, PlatformProcess, SandboxFilter, SandboxInfo, SandboxUsage } from './contract/platform.js'
-export type { Claim, Fresh, OneShot, OneShotCall, OneShotPlace, PlatformPools, PoolInfo, PoolInput, PoolStatus } from './contract/pools.js'
+export type {
+  Claim,
+  Fresh,
+  OneShot,
+  OneShotCall,
+  OneShotNetwork,
+  OneShotPlace,
+  PlatformPools,
+  PoolInfo,
+  PoolInput,
+  PoolStatus,
+  Released,
+} from './contract/pools.js'
 export type { Forward, ForwardOptions, PlatformPorts } from './contract/ports.js'
 export type { AttachOptions, PlatformProcesses, ProcessInfo, ProcessName, ProcessState } from './contract/processes.js'
 export type { Policy, PolicyInput } from './contract/policy.js'
@@ -85,8 +97,11 @@ export type {
   InstallOptions,
   NodeReadable,
   NodeWritable,
+  OneShotCodeRun,
   OneShotOptions,
+  OneShotRun,
   PlatformOptions,
+  PoolCodeOptions,
   PoolOptions,
   PoolRunOptions,
   Process,
@@ -94,6 +109,7 @@ export type {
   Result,
   Run,
   RunEvent,
+  RunNetwork,
   RunOnceOptions,
   RunOptions,
   RunResult,

@@ -17,6 +17,7 @@ import { ownName, printFailure } from './print.js'
 import { addReceipt } from './receipt-commands.js'
 import { addRun } from './run-options.js'
 import { addSh } from './sh-options.js'
+import { addPackages } from './packages-commands.js'
 import { addSnapshots } from './snapshots-commands.js'
 import { addTemplate } from './template-commands.js'
 import { flushOutput, OutputRefused, ReaderGone, writeOut } from './streams.js'
@@ -51,6 +52,7 @@ const adders: readonly { readonly names: readonly string[]; readonly add: (progr
   { names: ['policy'], add: addPolicy },
   { names: ['receipt'], add: addReceipt },
   { names: ['snapshots'], add: addSnapshots },
+  { names: ['packages'], add: addPackages },
   { names: ['template'], add: addTemplate },
 ]
 

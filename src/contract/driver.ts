@@ -214,6 +214,8 @@ export interface Cell {
 export interface CellLiners {
   /** What must be observed of each as a whole, beside what is of its program. */
   readonly expects: readonly Expectation[]
+  /** The same of what listens in it, where the way out has these ports too; not given: that is not observed. */
+  sockets?(ports: readonly number[]): Expectation
   /** As whom a zygote runs, as the cell sees it. */
   readonly zygote: Pick<GuestUser, 'uid' | 'gid' | 'groups'>
 }

@@ -1,6 +1,8 @@
 import * as z from 'zod'
 import { type Language, languageSchema } from './code.js'
 import { deferred } from './deferred.js'
+import type { NetworkRecord, NetworkSummary } from './network.js'
+import type { CreationOptions } from './platform-network.js'
 import type { CallOptions, PlatformProcess, SandboxInfo } from './platform.js'
 import { durationSchema } from './quantities.js'
 import type { Receipt } from './receipt.js'
@@ -73,7 +75,7 @@ export interface PoolStatus {
   readonly failure?: string
 }
 
-export interface OneShotCall extends CallOptions {
+export interface OneShotCall extends CreationOptions {
   /** Of a command `liner` unless given, where there can be one, else `cell`. Given, it is that or refused. */
   readonly fresh?: Fresh
   /** False: it is created for this call. True unless given: it comes from where such are kept ready, once there are any. */
@@ -82,14 +84,28 @@ export interface OneShotCall extends CallOptions {
   readonly language?: Language
 }
 
+/** What a one-shot did by its network, under its own id and with nothing of any other's. */
+export interface OneShotNetwork {
+  /** From before its program began until it is released; for one reader. */
+  readonly log: AsyncIterable<NetworkRecord>
+  summary(): Promise<NetworkSummary>
+}
+
+export interface Released {
+  /** All that it did by its network, if it had one. */
+  readonly network?: NetworkSummary
+}
+
 /** A program in surroundings of its own. */
 export interface OneShot {
   readonly sandbox: SandboxInfo
   readonly program: PlatformProcess
+  /** Undefined where its sandbox has no network. */
+  readonly network?: OneShotNetwork
   /** Of its surroundings and of this run, as long as it was not released. */
   receipt(options?: CallOptions): Promise<Receipt>
   /** Ends everything in it. Resolves before that is done; what goes wrong is in a pool's status, and is told when the platform is disposed of. */
-  release(): Promise<void>
+  release(): Promise<Released>
 }
 
 /** What a one-shot is run in: a sandbox of a pool, or one like this. */
@@ -101,12 +117,12 @@ export interface PlatformPools {
   create(spec: SpecInput, settings?: PoolInput, options?: CallOptions): Promise<PoolInfo>
   status(pool: string, options?: CallOptions): Promise<PoolStatus>
   /** One that nobody has used: its id, its times and who it is for begin now. Throws SandboxError('busy') when too many wait. */
-  acquire(pool: string, claim?: Claim, options?: CallOptions): Promise<SandboxInfo>
+  acquire(pool: string, claim?: Claim, options?: CreationOptions): Promise<SandboxInfo>
   /** Everything of it ends, what is in use too. Resolves when nothing is left. Quiet when it is gone. */
   close(pool: string): Promise<void>
   /** A sandbox for one use, as `create` gives one. */
   take(spec: SpecInput, options?: OneShotCall): Promise<SandboxInfo>
-  /** Ends everything in a sandbox without waiting until nothing is left. Quiet when it is gone. */
-  release(sandbox: string): Promise<void>
+  /** Ends everything in a sandbox: its network at once, the rest without waiting until nothing is left. Quiet when it is gone. */
+  release(sandbox: string): Promise<Released>
   run(place: OneShotPlace, request: RunRequest, options?: OneShotCall): Promise<OneShot>
 }

@@ -8,6 +8,7 @@
  * | `uid-map`, `gid-map` | rows of `[inside, outside, count]` |
  * | `interfaces` | names of the network interfaces |
  * | `routes` | where there is a way to and over which interface, the loopback's own addresses apart |
+ * | `sockets` | how many there are in its network, `{ tcp, tcp6, udp, udp6, other }`, before anything of a guest's has run: those at which the way out listens, and no others |
  * | `mounts` | rows of `{ target, type, access: 'ro' \| 'rw', nosuid, nodev, noexec }`, sorted by target: those that can be reached, not what lies under another |
  * | `limit.<name>` | the number the kernel states for a limit, under the limit's name; `null` where it states none |
  * | `warden` | `{ capabilities, noNewPrivs, seccomp, filters, cgroup }` of the first process; capabilities as of a program, cgroup `'cell'`, `'none'` where the cell has none, or a text that says where it is |

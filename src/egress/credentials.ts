@@ -11,6 +11,8 @@ import { keyOf } from './http-head.js'
 export interface Credentials {
   /** With what is added for that host, in the place of what the program itself wrote there. Only for a connection that is encrypted and verified. */
   addTo(headers: readonly Header[], to: { readonly host: Host; readonly port: number }): Header[]
+  /** Whether something is. */
+  areFor(to: { readonly host: Host; readonly port: number }): boolean
 }
 
 const mostFileBytes = 64 * 1024
@@ -25,6 +27,7 @@ export function readCredentials(rules: NetworkRules, env: Readonly<Record<string
       const theirs = headers.filter(([name]) => !names.has(keyOf(name)))
       return [...theirs, ...ours.map(({ header, secret }): Header => [header, secret.reveal()])]
     },
+    areFor: ({ host, port }) => held.some((credential) => isSameHost(credential.host, host) && credential.port === port),
   }
 }
 

@@ -9,6 +9,7 @@ import type { Credentials } from './credentials.js'
 import { denialWord, failureText, failureWord, type Header, type Word } from './front-words.js'
 import type { Gate, Permit, Target } from './gate-types.js'
 import { type Framing, insteadOf } from './http-head.js'
+import type { Packages } from './packages.js'
 import { secureUpstream } from './tls.js'
 import type { Turns } from './turns.js'
 
@@ -21,6 +22,8 @@ export interface FrontParts {
   readonly turns: Turns
   /** As the rules have them now. */
   credentials(): Credentials
+  /** What is kept of packages, and what their indexes promised. */
+  readonly packages?: Packages
 }
 
 export interface GuestRequest {
@@ -101,13 +104,21 @@ export class Carriers {
       return 'over'
     }
     const signal = AbortSignal.any([permit.signal, gone])
+    const asked = this.#askedFor(request, permit)
     let used = carrier
     try {
+      const kept = await this.#parts.packages?.find(asked)
+      if (kept) {
+        await reply.pass(kept)
+        permit.finish({ status: kept.status, bytesUp: 0, bytesDown: 0 })
+        if (carrier) this.#keep(carrier)
+        return 'over'
+      }
       used ??= await this.#dial(permit, { scheme, signal })
       turn.pass()
       reply.begin()
       const answer = await used.send(this.#outgoing(request, { permit, signal }))
-      await reply.pass(answer)
+      await reply.pass((await this.#parts.packages?.watch(asked, answer)) ?? answer)
       permit.finish({ status: answer.status, ...answer.counted?.() })
       this.#keep(used)
       return 'over'
@@ -123,11 +134,17 @@ export class Carriers {
     }
   }
 
+  #askedFor({ scheme, method, headers, path }: GuestRequest, permit: Permit) {
+    const authority = permit.port === 443 ? permit.hostText : `${permit.hostText}:${permit.port}`
+    return { scheme, method, headers, path, authority, isPrivate: this.#parts.credentials().areFor(permit) }
+  }
+
   #outgoing(request: GuestRequest, { permit, signal }: { permit: Permit; signal: AbortSignal }) {
     const { method, path, framing, body, upgrade } = request
     const scheme = request.scheme === 'https' || request.scheme === 'wss' ? ('https' as const) : ('http' as const)
     const authority = permit.port === (scheme === 'https' ? 443 : 80) ? permit.hostText : `${permit.hostText}:${permit.port}`
-    const headers = scheme === 'https' ? this.#parts.credentials().addTo(request.headers, permit) : request.headers
+    const theirs = this.#parts.packages?.headersFor(this.#askedFor(request, permit)) ?? request.headers
+    const headers = scheme === 'https' ? this.#parts.credentials().addTo(theirs, permit) : theirs
     return { method, path, scheme, authority, headers, framing, body, signal, ...(upgrade && { upgrade }) }
   }
 

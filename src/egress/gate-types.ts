@@ -129,5 +129,7 @@ export interface Gate {
   update(rules: NetworkRules): void
   log(signal?: AbortSignal): AsyncIterable<NetworkRecord>
   summary(): NetworkSummary
+  /** Resolves when nothing that was allowed is under way, or after so long. */
+  settled(mostMs: number): Promise<void>
   close(): Promise<void>
 }

@@ -52,6 +52,7 @@ class LiveGate implements Gate {
   readonly #shared: SharedLimits
   readonly #entrances: Entrances
   readonly #permits = new Set<LivePermit>()
+  #onSettled = (): void => undefined
   /** The one that was used least recently first. */
   readonly #upstreams = new Set<LiveUpstream>()
 
@@ -177,6 +178,7 @@ class LiveGate implements Gate {
 
   #finished(permit: LivePermit, { draft, ending }: { readonly draft: Draft; readonly ending: Ending }): void {
     this.#permits.delete(permit)
+    if (this.#permits.size === 0) this.#onSettled()
     this.#records.write(draft, { verdict: 'allowed', rule: permit.rule, reason: '', ...ending })
     const { upstream } = permit
     if (upstream === undefined || upstream.users.size > 0) return
@@ -234,6 +236,17 @@ class LiveGate implements Gate {
 
   summary(): NetworkSummary {
     return this.#records.summary
+  }
+
+  async settled(mostMs: number): Promise<void> {
+    if (this.#permits.size === 0) return
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, mostMs)
+      this.#onSettled = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
   }
 
   async close(): Promise<void> {

@@ -5,6 +5,8 @@ import { type Authority, type AuthorityOptions, loadAuthority } from './authorit
 import { type Credentials, readCredentials } from './credentials.js'
 import { createFront } from './front.js'
 import { createGate, type GateOrder } from './gate.js'
+import { PackageShelf, type ShelfOptions } from './package-shelf.js'
+import { Packages } from './packages.js'
 import { createResolver } from './resolver.js'
 import { readTrust } from './tls.js'
 import { Turns } from './turns.js'
@@ -18,6 +20,8 @@ export interface EgressOptions {
   readonly authority?: AuthorityOptions
   /** Authorities, as PEM, that are trusted beside those of the host. */
   readonly trusted?: readonly string[]
+  /** Where files of packages are kept; nowhere when not given. */
+  readonly packages?: ShelfOptions
   /** For credentials that name a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
@@ -30,6 +34,7 @@ export interface OwnEgressDoor extends EgressDoor {
 export function createEgressDoor(options: EgressOptions = {}): OwnEgressDoor {
   const resolver = options.resolver ?? createResolver()
   const open = new Set<Egress>()
+  const shelf = options.packages && new PackageShelf(options.packages)
   let authority: Authority | undefined
   let trust: SecureContext | undefined
   const shared = {
@@ -41,7 +46,7 @@ export function createEgressDoor(options: EgressOptions = {}): OwnEgressDoor {
     certificate: () => shared.authority().certificate,
     // eslint-disable-next-line @typescript-eslint/require-await -- what it throws is a rejection to whoever opens
     open: async (order) => {
-      const egress = openEgress(order, { options, resolver, shared, onClosed: (closed) => open.delete(closed) })
+      const egress = openEgress(order, { options, resolver, shared, shelf, onClosed: (closed) => open.delete(closed) })
       open.add(egress)
       return egress
     },
@@ -55,14 +60,22 @@ interface Surroundings {
   readonly options: EgressOptions
   readonly resolver: GateOrder['resolver']
   readonly shared: { authority(): Authority; trust(): SecureContext }
+  readonly shelf: PackageShelf | undefined
   readonly onClosed: (egress: Egress) => void
 }
 
-function openEgress(order: EgressOrder, { options, resolver, shared, onClosed }: Surroundings): Egress {
+function openEgress(order: EgressOrder, { options, resolver, shared, shelf, onClosed }: Surroundings): Egress {
   const { isOwn, timings, env } = options
   let credentials: Credentials = readCredentials(order.rules, env)
   const gate = createGate({ ...order, resolver, ...(isOwn && { isOwn }), ...(timings && { timings }) })
-  const front = createFront({ gate, turns: new Turns(), trust: () => shared.trust(), authority: () => shared.authority(), credentials: () => credentials })
+  const front = createFront({
+    gate,
+    turns: new Turns(),
+    trust: () => shared.trust(),
+    authority: () => shared.authority(),
+    credentials: () => credentials,
+    ...(shelf && { packages: new Packages(shelf) }),
+  })
   const egress: Egress = {
     accept: (connection) => front.accept(connection),
     answer: (query) => Promise.resolve(gate.answer(query)),
@@ -76,7 +89,8 @@ function openEgress(order: EgressOrder, { options, resolver, shared, onClosed }:
     },
     log: (signal) => gate.log(signal),
     summary: () => gate.summary(),
-    close: async () => {
+    close: async ({ graceMs = 0 } = {}) => {
+      if (graceMs > 0) await gate.settled(graceMs)
       onClosed(egress)
       await gate.close()
       front.close()

@@ -62,9 +62,13 @@ export function closedMeanwhile(): SandboxError {
 
 /** Throws SandboxError('invalid') naming the one that is wrong. */
 export function checkCreationOptions(options: CreationOptions): CreationOptions {
-  const { onRequest } = checkCallOptions(options, ['signal', 'onRequest'])
-  if (onRequest !== undefined && typeof onRequest !== 'function') throw new SandboxError('invalid', `onRequest: expected a function, got ${kindOf(onRequest)}`)
+  checkJudge(checkCallOptions(options, ['signal', 'onRequest']).onRequest)
   return options
+}
+
+/** Throws SandboxError('invalid') for what cannot be asked. */
+export function checkJudge(onRequest: unknown): void {
+  if (onRequest !== undefined && typeof onRequest !== 'function') throw new SandboxError('invalid', `onRequest: expected a function, got ${kindOf(onRequest)}`)
 }
 
 /** As long as it is under way, it can be called off. */

@@ -16,6 +16,8 @@ export interface InspectorOptions {
   readonly cell: Cell
   /** What the warden was handed; undefined where the driver's guests run unfiltered. */
   readonly filter: Uint8Array | undefined
+  /** The ports at which its way out listens besides, now; none when not given. */
+  readonly ports?: (() => readonly number[]) | undefined
 }
 
 export interface GatedProgram {
@@ -44,6 +46,7 @@ interface LookOrder extends Pick<GatedProgram, 'pid' | 'user' | 'depth'> {
 export class Inspector {
   readonly #cell: Cell
   readonly #filterHash: string | undefined
+  readonly #ports: () => readonly number[]
   readonly #tried: Observation[] = []
   #warden: WardenPosture = { filters: null, hasCgroup: true }
   #cellSeen: CellLook | undefined
@@ -53,8 +56,9 @@ export class Inspector {
   readonly #known = new Set<string>()
   readonly #knownWorkers = new Set<string>()
 
-  constructor({ cell, filter }: InspectorOptions) {
+  constructor({ cell, filter, ports }: InspectorOptions) {
     this.#cell = cell
+    this.#ports = ports ?? (() => [])
     this.#filterHash = filter && createHash('sha256').update(filter).digest('hex')
   }
 
@@ -133,13 +137,19 @@ export class Inspector {
   async #look({ pid, user, request, depth }: LookOrder): Promise<Look> {
     const demand = { request, groups: user.groups, filterHash: this.#filterHash, warden: this.#warden }
     const liner = request.liner !== undefined
-    const ofLiner = liner ? (this.#cell.liners?.expects ?? []) : []
+    const ofLiner = liner ? this.#ofLiner() : []
     const expectations = depth === 'full' ? [...fullProgramExpectations(demand), ...ofLiner] : programExpectations(demand)
     const postures = await this.#cell.posture({ kind: 'program', pid, depth, group: request.group, liner })
     refuse(withLoweredLimits(expectations, postures), postures)
     // It is as it should be but for what another of its id did to it, which is no fault of the cell's.
     if (mismatchError(judge({ expectations, posture: postures }))) throw new LoweredLimits()
     return { expectations, postures }
+  }
+
+  #ofLiner(): readonly Expectation[] {
+    const { liners } = this.#cell
+    const sockets = liners?.sockets?.(this.#ports())
+    return [...(liners?.expects ?? []), ...(sockets ? [sockets] : [])]
   }
 
   /** Every process and thread of the guest's that there is now. What it did to itself since may only have narrowed it. */

@@ -54,7 +54,7 @@ export class LiveSandbox {
     const { info, home, listen } = making
     this.life = this.#createLife()
     this.#hold = this.#createHold(home)
-    home.network?.tell(this.life)
+    home.network?.tell({ activity: this.life.activity, events: this.life.events, onMoved: async () => this.#hold.current?.dropReady() })
     this.#door = new ProgramDoor({
       policy: making.policy,
       bounds: making.bounds,
@@ -159,7 +159,6 @@ export class LiveSandbox {
     const others = this.#info.clamped.filter(({ field }) => !field.startsWith('network'))
     this.#info = { ...this.#info, spec: { ...this.#info.spec, network }, clamped: [...others, ...clamped] }
     this.#origins = { ...this.#origins, network: 'spec' }
-    // What was made ready in a liner listens at the ports before.
     await this.#hold.current?.dropReady()
     return this.info
   }

@@ -7,7 +7,7 @@ export async function makeHome(preparation: Preparation, tools: Tools, patience:
   const { way, cell } = preparation
   const network = way && (await openNetwork(cell.id, way, tools.makers.egress))
   try {
-    const made = await makeCellInTime(preparation, tools, patience)
+    const made = await makeCellInTime(preparation, tools, { ...patience, ports: () => network?.directPorts ?? [] })
     network?.join(made.open.warden, { direct: cell.network?.direct === true })
     return { ...made, root: cell.root, ...(network && { network }) }
   } catch (error) {

@@ -110,11 +110,11 @@ export async function prepareCell({ id, planned, origin, liners, onRequest }: Or
 }
 
 /** The same, given up when it takes longer than this. */
-export async function makeCellInTime(preparation: Preparation, tools: Tools, { signal, answerMs }: Patience): Promise<MadeCell> {
+export async function makeCellInTime(preparation: Preparation, tools: Tools, { signal, answerMs, ports }: Patience): Promise<MadeCell> {
   const late = new AbortController()
   const patience = new Deadline(answerMs, () => late.abort(new SandboxError('broken', `a cell did not open within ${answerMs} ms`)))
   try {
-    return await makeCell(preparation, tools, AbortSignal.any([signal, late.signal]))
+    return await makeCell(preparation, tools, { signal: AbortSignal.any([signal, late.signal]), ports })
   } finally {
     patience.cancel()
   }
@@ -123,10 +123,12 @@ export async function makeCellInTime(preparation: Preparation, tools: Tools, { s
 export interface Patience {
   readonly signal: AbortSignal
   readonly answerMs: number
+  /** At which its way out listens besides. */
+  readonly ports?: (() => readonly number[]) | undefined
 }
 
 /** When it is not as demanded, or is aborted, nothing of the cell is left. */
-async function makeCell(preparation: Preparation, { filters, makers }: Tools, signal: AbortSignal): Promise<MadeCell> {
+async function makeCell(preparation: Preparation, { filters, makers }: Tools, { signal, ports }: Omit<Patience, 'answerMs'>): Promise<MadeCell> {
   const { driver, choice, spec, cell: cellSpec } = preparation
   const { probe } = choice
   const filter = async (cell: Cell): Promise<Uint8Array | undefined> => {
@@ -135,7 +137,7 @@ async function makeCell(preparation: Preparation, { filters, makers }: Tools, si
   }
   const open = await openCell({ driver, spec: cellSpec, filter, rules: fileRules(cellSpec.commands, cellSpec.mounts), signal })
   try {
-    const inspector = probe.isolates && makers.inspect !== false ? new Inspector({ cell: open.cell, filter: open.filter }) : undefined
+    const inspector = probe.isolates && makers.inspect !== false ? new Inspector({ cell: open.cell, filter: open.filter, ports }) : undefined
     await inspector?.inspectCell()
     // Only in a cell that is as demanded is anything tried.
     const tried = cellSpec.commands && (await tryCommands(cellSpec.commands, open))

@@ -9,9 +9,16 @@ import { SandboxError } from '../contract/errors.js'
 import { type NetworkApproval, networkApprovals, type NetworkFacts, type NetworkRecord, type NetworkRules, type NetworkSummary } from '../contract/network.js'
 import type { RequestJudge } from '../contract/platform-network.js'
 import type { Policy } from '../contract/policy.js'
+import type { OneShotNetwork } from '../contract/pools.js'
 import { checkNetwork, networkRulesOf } from '../policy/apply.js'
 import type { SandboxEvents } from './events.js'
 import type { Activity } from './idle.js'
+
+/** What one egress of it did, whatever it has instead of it by now. */
+export interface WayStory extends OneShotNetwork {
+  /** Ends every connection, so that all is written down. Idempotent. */
+  finish(): Promise<NetworkSummary>
+}
 
 interface NetworkOrder {
   readonly id: string
@@ -25,6 +32,8 @@ interface NetworkOrder {
 interface NetworkListener {
   readonly activity: Pick<Activity, 'touch'>
   readonly events: Pick<SandboxEvents, 'tell'>
+  /** Doors were moved: liners that were made ahead have those of before. */
+  onMoved(): Promise<void>
 }
 
 type Doors = Pick<Warden, 'onConnection' | 'onQuery' | 'listen'>
@@ -32,6 +41,8 @@ type Doors = Pick<Warden, 'onConnection' | 'onQuery' | 'listen'>
 /** More cannot be listened at; the rest is for the proxy alone. */
 const mostDirectPorts = 64
 const dnsPort = 53
+/** What a program has closed by its end is told of after that; no longer than this is waited for it. */
+const farewellMs = 250
 
 export class WayOut {
   readonly #order: NetworkOrder
@@ -55,15 +66,32 @@ export class WayOut {
   }
 
   /** Another one in its place, under this id and with nothing of what was before: for the next run in the same cell. */
-  async renew(id: string): Promise<void> {
+  async renew({ id, onRequest }: Pick<NetworkOrder, 'id' | 'onRequest'>): Promise<void> {
     const before = this.#egress
-    const next = await openEgress({ ...this.#order, id, rules: this.#rules }, this.#told)
+    const next = await openEgress({ ...this.#order, id, onRequest, rules: this.#rules }, this.#told)
     if (this.#isClosed) {
       await next.close()
       throw new SandboxError('closed', `sandbox ${id} was closed`)
     }
     this.#egress = next
+    const hasMoved = this.#isDirect && String(next.ports) !== String(before.ports)
     await before.close()
+    if (!hasMoved) return
+    this.#listen()
+    await this.#told.listener?.onMoved()
+  }
+
+  /** Of whoever it is for now: begun before any program of theirs. */
+  story(): WayStory {
+    const egress = this.#egress
+    return {
+      log: egress.log(),
+      summary: () => Promise.resolve(egress.summary()),
+      finish: async () => {
+        await egress.close({ graceMs: farewellMs })
+        return egress.summary()
+      },
+    }
   }
 
   /** Of a cell in which nothing has run yet. */
@@ -97,7 +125,7 @@ export class WayOut {
 
   /** Whether its cell may have a door at this port, instead of a program. */
   mayListenAt(port: number): boolean {
-    return port === proxyPort || (this.#isDirect && (port === dnsPort || this.#directPorts().includes(port)))
+    return port === proxyPort || (this.#isDirect && (port === dnsPort || this.directPorts.includes(port)))
   }
 
   log(signal: AbortSignal | undefined): AsyncIterable<NetworkRecord> {
@@ -115,11 +143,12 @@ export class WayOut {
   }
 
   #listen(): void {
-    if (this.#isDirect) this.#doors?.listen(this.#directPorts())
+    if (this.#isDirect) this.#doors?.listen(this.directPorts)
   }
 
-  #directPorts(): readonly number[] {
-    return this.#egress.ports.slice(0, mostDirectPorts)
+  /** At which a cell and its liners listen for direct connections. */
+  get directPorts(): readonly number[] {
+    return this.#isDirect ? this.#egress.ports.slice(0, mostDirectPorts) : []
   }
 }
 

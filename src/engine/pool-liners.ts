@@ -1,12 +1,15 @@
 import type { OneShot } from '../contract/pools.js'
+import type { CreationOptions } from '../contract/platform-network.js'
 import type { PlatformProcess } from '../contract/platform.js'
 import type { Receipt, UnsignedReceipt } from '../contract/receipt.js'
 import type { RunRequest } from '../contract/run.js'
 import type { PlannedSandbox } from '../policy/apply.js'
 import { prepareCell } from './making.js'
 import { makeHome } from './making-home.js'
+import type { WayStory } from './network.js'
 import { type HandedOut, Pool } from './pool.js'
 import { dropOutdated, type PoolGround, type PoolSizes } from './pool-cells.js'
+import { finished, networkOf } from './pool-one-shot.js'
 import { noLiners } from './pool-refusals.js'
 import type { ZygoteOrder } from './zygote.js'
 import { hostPlan, isPython, LinedCell, linedRequest, retoldOf } from './pool-lined-cell.js'
@@ -31,11 +34,14 @@ interface Lease {
   end(): void
 }
 
+type LinedHow = Pick<CreationOptions, 'signal'> & { readonly onRequest?: CreationOptions['onRequest'] | undefined }
+
 interface LinedRun {
   readonly id: string
   readonly planned: PlannedSandbox
   readonly lease: Lease
   readonly program: PlatformProcess
+  readonly story: WayStory | undefined
 }
 
 /** Cells of one class in which runs have liners, one at a time each. What a run leaves goes with its liner; the cell itself is closed after so many. */
@@ -79,16 +85,17 @@ export class LinerPool {
     this.pool.resize(size)
   }
 
-  async run(planned: PlannedSandbox, request: RunRequest, signal?: AbortSignal): Promise<OneShot> {
+  async run(planned: PlannedSandbox, request: RunRequest, { signal, onRequest }: LinedHow = {}): Promise<OneShot> {
     if (isPython(request.command)) this.#hasPython = true
     await dropOutdated(this.pool, planned.spec.template, this.#ground)
     const lease = await this.pool.acquire((item) => this.#lend(item), signal)
     try {
       const id = this.#ground.newId()
       // What others were allowed, carried or counted is not for this run.
-      await lease.item.home.network?.renew(id)
+      await lease.item.home.network?.renew({ id, onRequest })
+      const story = lease.item.home.network?.story()
       const program = await lease.item.sandbox.startLined(linedRequest(request, planned), signal)
-      return this.#oneShot({ id, planned, lease, program })
+      return this.#oneShot({ id, planned, lease, program, story })
     } catch (error) {
       lease.end()
       throw error
@@ -136,7 +143,7 @@ export class LinerPool {
     return { value: { item, end }, over: gone, close }
   }
 
-  #oneShot({ id, planned, lease, program }: LinedRun): OneShot {
+  #oneShot({ id, planned, lease, program, story }: LinedRun): OneShot {
     const { sandbox } = lease.item
     let hasEnded = false
     const note = (): void => {
@@ -150,6 +157,7 @@ export class LinerPool {
     return {
       sandbox: info,
       program,
+      ...(story && { network: networkOf(story) }),
       receipt: async (options = {}) => {
         const unsigned = await sandbox.receipt({ retell: retoldOf({ info, origins: planned.origins }), isOfEndedLiner: hasEnded })
         options.signal?.throwIfAborted()
@@ -157,7 +165,11 @@ export class LinerPool {
       },
       release: async () => {
         if (!hasEnded) await program.kill('nobody waits for it').catch(() => undefined)
-        lease.end()
+        try {
+          return await finished(story)
+        } finally {
+          lease.end()
+        }
       },
     }
   }

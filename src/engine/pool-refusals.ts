@@ -6,10 +6,12 @@ import { freshKinds, type OneShotCall, type PoolSettings } from '../contract/poo
 import type { RunRequest } from '../contract/run.js'
 import type { Spec } from '../contract/spec.js'
 import { parseWith } from '../policy/refusal.js'
+import { checkJudge } from './creation.js'
 
 /** Throws SandboxError('invalid') naming the option. */
 export function checkOneShot(options: OneShotCall): OneShotCall {
-  const { fresh, pool, language } = checkCallOptions(options, ['signal', 'fresh', 'pool', 'language'])
+  const { fresh, pool, language, onRequest } = checkCallOptions(options, ['signal', 'onRequest', 'fresh', 'pool', 'language'])
+  checkJudge(onRequest)
   if (fresh !== undefined && !freshKinds.includes(fresh)) {
     throw new SandboxError('invalid', `fresh: expected one of ${freshKinds.map((kind) => `'${kind}'`).join(', ')}`)
   }

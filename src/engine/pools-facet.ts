@@ -1,6 +1,7 @@
 import { checkCallOptions } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
 import { kindOf } from '../contract/plain-object.js'
+import type { CreationOptions } from '../contract/platform-network.js'
 import type { CallOptions, SandboxInfo } from '../contract/platform.js'
 import {
   type Claim,
@@ -14,18 +15,21 @@ import {
   poolSchema,
   type PoolSettings,
   type PoolStatus,
+  type Released,
 } from '../contract/pools.js'
 import type { Receipt, UnsignedReceipt } from '../contract/receipt.js'
 import type { RunRequest } from '../contract/run.js'
 import type { SpecInput } from '../contract/spec.js'
 import type { PlannedSandbox } from '../policy/apply.js'
 import { parseObject } from '../policy/refusal.js'
+import { checkCreationOptions } from './creation.js'
 import type { LiveSandbox } from './live-sandbox.js'
 import { checkPooled, unpooledBecause } from './pool-class.js'
 import { CellPool, type CellPoolOrder, type PoolGround, sizesFor } from './pool-cells.js'
 import { PoolClasses, usualRuns } from './pool-classes.js'
 import { Closings } from './pool-closings.js'
 import { LinerPool } from './pool-liners.js'
+import { entrust, finished, type OneShotHost, shootOnce, storyOf } from './pool-one-shot.js'
 import { chosenProbe } from './making.js'
 import { checkLined, checkOneShot, checkSettings, isLinable, tooMany, unlinedField } from './pool-refusals.js'
 
@@ -36,7 +40,7 @@ export interface PoolsHost extends Omit<PoolGround, 'count' | 'checkRoom' | 'mak
   /** Throws SandboxError('closed') once nothing is to be made any more. */
   checkOpen(): void
   plan(spec: SpecInput): PlannedSandbox
-  create(spec: SpecInput, options: CallOptions): Promise<SandboxInfo>
+  create(spec: SpecInput, options: CreationOptions): Promise<SandboxInfo>
   /** Whoever closes what matches calls this off too. */
   during<T>(planned: PlannedSandbox, signal: AbortSignal | undefined, act: (signal: AbortSignal) => Promise<T>): Promise<T>
   find(id: string): Promise<LiveSandbox>
@@ -65,6 +69,7 @@ export class PoolsFacet implements PlatformPools {
   readonly #own = new Map<string, OwnPool>()
   readonly #classes: PoolClasses
   readonly #closings = new Closings(mostClosings, () => this.#watchExit())
+  readonly #shots: OneShotHost = { sign: (unsigned) => this.#host.sign(unsigned), letGo: (sandbox) => this.#letGo(sandbox) }
   #stopWatching: (() => void) | undefined
 
   constructor(host: PoolsHost) {
@@ -111,10 +116,9 @@ export class PoolsFacet implements PlatformPools {
     return this.#find(pool).kept.pool.status
   }
 
-  async acquire(pool: string, claim: Claim = {}, options: CallOptions = {}): Promise<SandboxInfo> {
-    const { signal } = checkCallOptions(options)
-    signal?.throwIfAborted()
-    return (await this.#acquire(pool, claim, signal)).info
+  async acquire(pool: string, claim: Claim = {}, options: CreationOptions = {}): Promise<SandboxInfo> {
+    checkCreationOptions(options).signal?.throwIfAborted()
+    return (await this.#acquire(pool, claim, options)).info
   }
 
   async close(pool: string): Promise<void> {
@@ -127,9 +131,14 @@ export class PoolsFacet implements PlatformPools {
     return (await this.#take(spec, checkOneShot(options))).info
   }
 
-  async release(sandbox: string): Promise<void> {
+  async release(sandbox: string): Promise<Released> {
     const found = await this.#host.find(sandbox).catch(() => undefined)
-    if (found) this.#letGo(found)
+    if (!found) return {}
+    try {
+      return await finished(storyOf(found))
+    } finally {
+      this.#letGo(found)
+    }
   }
 
   async run(place: OneShotPlace, request: RunRequest, options: OneShotCall = {}): Promise<OneShot> {
@@ -137,15 +146,12 @@ export class PoolsFacet implements PlatformPools {
     const { signal } = call
     signal?.throwIfAborted()
     const lined = await this.#linedFor(place, request, call)
-    if (lined)
-      return this.#host.during(lined.planned, signal, (within) => lined.kept.run(lined.planned, request, AbortSignal.any(signal ? [signal, within] : [within])))
-    const sandbox = 'pool' in place ? await this.#acquire(place.pool, {}, signal) : await this.#take(place.spec, call)
-    try {
-      return this.#oneShot(sandbox, await sandbox.start(request, signal))
-    } catch (error) {
-      this.#letGo(sandbox)
-      throw error
+    if (lined) {
+      const how = (within: AbortSignal) => ({ onRequest: call.onRequest, signal: AbortSignal.any(signal ? [signal, within] : [within]) })
+      return this.#host.during(lined.planned, signal, (within) => lined.kept.run(lined.planned, request, how(within)))
     }
+    const sandbox = 'pool' in place ? await this.#acquire(place.pool, {}, call) : await this.#take(place.spec, call)
+    return shootOnce(sandbox, { request, signal }, this.#shots)
   }
 
   /** Those that wait, and those on their way there. */
@@ -198,22 +204,22 @@ export class PoolsFacet implements PlatformPools {
     return new LinerPool({ ...order, imports, recycleAfterRuns, sign: (unsigned) => this.#host.sign(unsigned) }, this.#ground)
   }
 
-  async #acquire(pool: string, claim: Claim, signal: AbortSignal | undefined): Promise<LiveSandbox> {
+  async #acquire(pool: string, claim: Claim, { signal, onRequest }: CreationOptions): Promise<LiveSandbox> {
     const { kept, planned } = this.#find(pool)
     if (kept instanceof LinerPool) throw new SandboxError('conflict', `pool ${pool} keeps liners, which are for run(); none of them is a sandbox`)
     const { name, agent, metadata } = parseObject(claimSchema, claim, { what: 'claim', objects: ['metadata'] })
     const whose = { ...(name !== undefined && { name }), ...(agent !== undefined && { agent }), ...(metadata !== undefined && { metadata }) }
     const claimed = { ...planned, spec: { ...planned.spec, ...whose } }
-    return this.#host.during(claimed, signal, (within) => kept.acquire(claimed, within))
+    return entrust(await this.#host.during(claimed, signal, (within) => kept.acquire(claimed, within)), onRequest, this.#shots)
   }
 
-  async #take(spec: SpecInput, { fresh, pool, signal, language }: OneShotCall): Promise<LiveSandbox> {
+  async #take(spec: SpecInput, { fresh, pool, signal, language, onRequest }: OneShotCall): Promise<LiveSandbox> {
     if (fresh === 'liner') throw new SandboxError('unsupported', "fresh: 'liner' is for commands; a sandbox is a cell", { hint: "fresh: 'cell'" })
     await this.#closings.room()
     const planned = pool === false ? undefined : this.#pooledPlan(spec)
     const cells = planned && this.#classes.cellsFor(planned, language)
-    if (cells) return this.#host.during(planned, signal, (within) => cells.acquire(planned, within))
-    const { id } = await this.#host.create(spec, signal ? { signal } : {})
+    if (cells) return entrust(await this.#host.during(planned, signal, (within) => cells.acquire(planned, within)), onRequest, this.#shots)
+    const { id } = await this.#host.create(spec, { ...(signal && { signal }), ...(onRequest && { onRequest }) })
     return this.#host.find(id)
   }
 
@@ -250,23 +256,6 @@ export class PoolsFacet implements PlatformPools {
     if (!planned || unlinedField(planned.spec) !== undefined || !isLinable(request)) return undefined
     const probe = await chosenProbe(planned, this.#host.tools).catch(() => undefined)
     return probe?.features.liners.available ? planned : undefined
-  }
-
-  #oneShot(sandbox: LiveSandbox, program: OneShot['program']): OneShot {
-    return {
-      sandbox: sandbox.info,
-      program,
-      receipt: async (options = {}) => {
-        const { signal } = checkCallOptions(options)
-        const unsigned = await sandbox.receipt()
-        signal?.throwIfAborted()
-        return this.#host.sign(unsigned)
-      },
-      release: () => {
-        this.#letGo(sandbox)
-        return Promise.resolve()
-      },
-    }
   }
 
   /** What is not closed stays among the sandboxes, and is closed again with the platform. */

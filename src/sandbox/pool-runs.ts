@@ -1,15 +1,17 @@
 import { SandboxError } from '../contract/errors.js'
 import { kindOf } from '../contract/plain-object.js'
 import type { Platform } from '../contract/platform.js'
+import type { CreationOptions } from '../contract/platform-network.js'
 import type { Fresh, OneShot, OneShotPlace } from '../contract/pools.js'
 import type { Command } from '../contract/run.js'
 import type { SpecInput } from '../contract/spec.js'
+import { RunNetwork } from './one-shot-network.js'
 import { runOptionsRefusal, runRequest, withOwnNames } from './own-options.js'
 import { callOptions, checkPlatform, sandboxRefusal } from './platform-check.js'
-import { Run, type RunResult } from './run.js'
+import { type Concluded, Run, type RunOrder } from './run.js'
 import type { RunOptions } from './sandbox.js'
 
-export interface PoolRunOptions extends RunOptions {
+export interface PoolRunOptions extends RunOptions, Pick<CreationOptions, 'onRequest'> {
   /** True: the result holds the receipt of what the command was run in. */
   readonly receipt?: boolean
 }
@@ -25,9 +27,21 @@ export interface RunOnceOptions extends PoolRunOptions {
   readonly pool?: boolean
 }
 
+/** A run in a sandbox of its own. */
+export class OneShotRun extends Run {
+  /** What it does by the network of its sandbox, where that has one. */
+  readonly network: RunNetwork
+
+  constructor(order: RunOrder, network: RunNetwork) {
+    super(order)
+    this.network = network
+  }
+}
+
 /** In a sandbox of its own, which is gone when it is over. */
-export function runOnce(command: Command, options: RunOnceOptions, defaultPlatform: () => Platform): Run {
-  const refusal = runOptionsRefusal(options, ['receipt', 'sandbox', 'platform', 'fresh', 'pool']) ?? receiptRefusal(options) ?? sandboxRefusal(options.sandbox)
+export function runOnce(command: Command, options: RunOnceOptions, defaultPlatform: () => Platform): OneShotRun {
+  const refusal =
+    runOptionsRefusal(options, ['receipt', 'onRequest', 'sandbox', 'platform', 'fresh', 'pool']) ?? receiptRefusal(options) ?? sandboxRefusal(options.sandbox)
   if (refusal) return refused(refusal)
   const { sandbox = {}, platform, fresh, pool, ...own } = options
   const how = { ...(fresh !== undefined && { fresh }), ...(pool !== undefined && { pool }) }
@@ -35,8 +49,8 @@ export function runOnce(command: Command, options: RunOnceOptions, defaultPlatfo
 }
 
 /** In a sandbox of a pool, which is nobody else's afterwards. */
-export function runInPool(command: Command, options: PoolRunOptions, { platform, id }: { readonly platform: Platform; readonly id: string }): Run {
-  const refusal = runOptionsRefusal(options, ['receipt']) ?? receiptRefusal(options)
+export function runInPool(command: Command, options: PoolRunOptions, { platform, id }: { readonly platform: Platform; readonly id: string }): OneShotRun {
+  const refusal = runOptionsRefusal(options, ['receipt', 'onRequest']) ?? receiptRefusal(options)
   if (refusal) return refused(refusal)
   return runIn(command, options, { platform: () => platform, place: { pool: id }, how: {} })
 }
@@ -47,27 +61,37 @@ interface Where {
   readonly how: { readonly fresh?: Fresh; readonly pool?: boolean }
 }
 
-function runIn(command: Command, { receipt, ...options }: PoolRunOptions, { platform, place, how }: Where): Run {
+function runIn(command: Command, { receipt, onRequest, ...options }: PoolRunOptions, { platform, place, how }: Where): OneShotRun {
   const { signal, stdin } = options
+  const network = new RunNetwork()
   let shot: OneShot | undefined
-  return new Run({
+  const order: RunOrder = {
     driver: () => shot?.sandbox.driver ?? '',
     stdin,
     start: async (mode) => {
-      const begin = (): Promise<OneShot> => platform().pools.run(place, runRequest(command, options, mode), { ...how, ...callOptions(signal) })
-      shot = await withOwnNames(begin, { 'output.limit': 'output' })
+      const call = { ...how, ...callOptions(signal), ...(onRequest !== undefined && { onRequest }) }
+      const begin = async (): Promise<OneShot> => platform().pools.run(place, runRequest(command, options, mode), call)
+      shot = await network.follow(withOwnNames(begin, { 'output.limit': 'output' }), (begun) => begun.network)
       return shot.program
     },
-    conclude: ({ isWhole }) => (shot ? concluded(shot, { withReceipt: isWhole && receipt === true }) : Promise.resolve({})),
-  })
+    conclude: async ({ isWhole }) => {
+      const concluded = shot ? await concludedOf(shot, { withReceipt: isWhole && receipt === true }) : {}
+      network.conclude(concluded.network)
+      return concluded
+    },
+  }
+  return new OneShotRun(order, network)
 }
 
-async function concluded(shot: OneShot, { withReceipt }: { readonly withReceipt: boolean }): Promise<Pick<RunResult, 'receipt'>> {
+async function concludedOf(shot: OneShot, { withReceipt }: { readonly withReceipt: boolean }): Promise<Concluded> {
+  let receipt: Concluded['receipt']
   try {
-    return withReceipt ? { receipt: await shot.receipt() } : {}
-  } finally {
+    receipt = withReceipt ? await shot.receipt() : undefined
+  } catch (error) {
     await shot.release()
+    throw error
   }
+  return { ...(receipt && { receipt }), ...(await shot.release()) }
 }
 
 function receiptRefusal({ receipt }: PoolRunOptions): SandboxError | undefined {
@@ -75,6 +99,7 @@ function receiptRefusal({ receipt }: PoolRunOptions): SandboxError | undefined {
   return new SandboxError('invalid', `receipt: expected true or false, got ${kindOf(receipt)}`)
 }
 
-function refused(refusal: SandboxError): Run {
-  return new Run({ driver: () => '', stdin: undefined, start: () => Promise.reject(refusal) })
+function refused(refusal: SandboxError): OneShotRun {
+  const network = new RunNetwork()
+  return new OneShotRun({ driver: () => '', stdin: undefined, start: () => network.follow(Promise.reject(refusal), () => undefined) }, network)
 }

@@ -2,22 +2,20 @@ import { callOptionsRefusal, checkCallOptions } from '../contract/call-options.j
 import { SandboxError } from '../contract/errors.js'
 import { kindOf } from '../contract/plain-object.js'
 import type { CallOptions, Platform } from '../contract/platform.js'
+import type { CreationOptions } from '../contract/platform-network.js'
 import type { Claim, PoolInfo, PoolInput, PoolStatus } from '../contract/pools.js'
 import type { Command } from '../contract/run.js'
 import type { SpecInput } from '../contract/spec.js'
-import { CodeRun } from './code.js'
-import { codeFields, type CodeOptions, codeOptionsRefusal } from './code-options.js'
-import { placeOf, startOnce } from './code-starts.js'
+import { codeInPool, type OneShotCodeRun, type PoolCodeOptions } from './code-starts.js'
 import { callOptions, checkPlatform } from './platform-check.js'
-import { type PoolRunOptions, runInPool } from './pool-runs.js'
-import type { Run } from './run.js'
+import { type OneShotRun, type PoolRunOptions, runInPool } from './pool-runs.js'
 import { type PlatformOptions, Sandbox } from './sandbox.js'
 
 /** What its sandboxes are like, and how many are kept. */
 export type PoolOptions = Omit<SpecInput, 'name' | 'from' | 'mounts' | 'seccomp'> & PoolInput & PlatformOptions
 
 /** Who the sandbox is for. */
-export interface AcquireOptions extends CallOptions, Claim {}
+export interface AcquireOptions extends CreationOptions, Claim {}
 
 const settingNames = ['size', 'max', 'queue', 'recycleAfter', 'recycleAfterRuns', 'idleAfter', 'fresh', 'imports', 'language'] as const
 
@@ -68,8 +66,8 @@ export class SandboxPool implements AsyncDisposable {
 
   /** A sandbox that nobody has used. Its id, its lifetime and what it is called begin now. Waits when there are as many as there may be; 'busy' when too many wait. */
   async acquire(options: AcquireOptions = {}): Promise<Sandbox> {
-    const { signal, ...claim } = checkCallOptions(options, ['signal', 'name', 'agent', 'metadata'])
-    const { id } = await this.#platform.pools.acquire(this.id, claim, callOptions(signal))
+    const { signal, onRequest, ...claim } = checkCallOptions(options, ['signal', 'onRequest', 'name', 'agent', 'metadata'])
+    const { id } = await this.#platform.pools.acquire(this.id, claim, { ...callOptions(signal), ...(onRequest !== undefined && { onRequest }) })
     const Own = this.constructor as typeof SandboxPool
     const sandbox = await Own.sandboxes().connect(id, { platform: this.#platform })
     this.#handed.add(sandbox)
@@ -84,22 +82,13 @@ export class SandboxPool implements AsyncDisposable {
   }
 
   /** Runs a command in a sandbox of its own. As `sandbox.run()`; nobody waits until the sandbox is closed. */
-  run(command: Command, options: PoolRunOptions = {}): Run {
+  run(command: Command, options: PoolRunOptions = {}): OneShotRun {
     return runInPool(command, options, { platform: this.#platform, id: this.id })
   }
 
   /** Runs code in a sandbox of its own. */
-  code(source: string, options: Omit<CodeOptions, 'context'> = {}): CodeRun {
-    const refusal = codeOptionsRefusal(
-      options,
-      codeFields.filter((name) => name !== 'context'),
-    )
-    const start = async (): ReturnType<typeof startOnce> => {
-      if (refusal) throw refusal
-      const { id } = await this.#platform.pools.acquire(this.id, {}, callOptions(options.signal))
-      return startOnce(source, options, placeOf(this.#platform, id))
-    }
-    return new CodeRun({ options: refusal ? {} : options, start })
+  code(source: string, options: PoolCodeOptions = {}): OneShotCodeRun {
+    return codeInPool(source, options, { platform: this.#platform, id: this.id })
   }
 
   async status(options: CallOptions = {}): Promise<PoolStatus> {

@@ -1,4 +1,5 @@
 import { SandboxError } from '../contract/errors.js'
+import type { NetworkSummary } from '../contract/network.js'
 import type { PlatformProcess } from '../contract/platform.js'
 import type { Receipt } from '../contract/receipt.js'
 import type { Ending, Outcome, OutputEvent, Usage } from '../contract/run.js'
@@ -19,13 +20,20 @@ export interface RunResult extends Ending {
   readonly driver: string
   /** Of a run in a sandbox of its own for which one was asked. */
   readonly receipt?: Receipt
+  /** What it did by the network, of a run in a sandbox of its own that has one. */
+  readonly network?: NetworkSummary
 }
+
+/** What is known when a run in a sandbox of its own is over. */
+export type Concluded = Pick<RunResult, 'receipt' | 'network'>
 
 export interface ExitEvent extends Ending {
   readonly type: 'exit'
   readonly exitCode: number | undefined
   /** Of a run in a sandbox of its own for which one was asked. */
   readonly receipt?: Receipt
+  /** What it did by the network, of a run in a sandbox of its own that has one. */
+  readonly network?: NetworkSummary
 }
 
 export type RunEvent = OutputEvent | ExitEvent
@@ -37,7 +45,7 @@ export interface RunOrder {
   /** Starts the program; `captured` says whether its output is kept, and so limited. */
   start(mode: { readonly captured: boolean }): Promise<PlatformProcess>
   /** Called once when it is over, before anyone is told; not `isWhole` when it was left, or its sandbox failed. */
-  readonly conclude?: (about: { readonly isWhole: boolean }) => Promise<Pick<RunResult, 'receipt'>>
+  readonly conclude?: (about: { readonly isWhole: boolean }) => Promise<Concluded>
 }
 
 /**
@@ -57,7 +65,7 @@ export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
   #use: 'awaited' | 'iterated' | undefined
   #hasStarted = false
   #isCaptured = false
-  #concluding: Promise<Pick<RunResult, 'receipt'>> | undefined
+  #concluding: Promise<Concluded> | undefined
   #feeding: Feeding | undefined
 
   constructor(order: RunOrder) {
@@ -127,7 +135,7 @@ export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
   }
 
   /** Its ending once all that it printed was read. */
-  async #endingOf(program: PlatformProcess): Promise<Ending & Pick<RunResult, 'receipt'>> {
+  async #endingOf(program: PlatformProcess): Promise<Ending & Concluded> {
     try {
       const ending = await program.ended
       this.#feeding?.throwIfFailed()
@@ -138,7 +146,7 @@ export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
   }
 
   /** Once, whoever is the first to know. */
-  #conclude(about: { readonly isWhole: boolean }): Promise<Pick<RunResult, 'receipt'>> {
+  #conclude(about: { readonly isWhole: boolean }): Promise<Concluded> {
     this.#concluding ??= this.#order.conclude?.(about) ?? Promise.resolve({})
     return this.#concluding
   }
@@ -161,10 +169,10 @@ export class Run implements PromiseLike<RunResult>, AsyncIterable<RunEvent> {
   }
 
   async *#replay(): AsyncGenerator<RunEvent, undefined, undefined> {
-    const { outcome, exitCode, usage, truncated, stdoutBytes, stderrBytes, receipt } = await this.#result
+    const { outcome, exitCode, usage, truncated, stdoutBytes, stderrBytes, receipt, network } = await this.#result
     if (stdoutBytes.length > 0) yield { type: 'stdout', bytes: stdoutBytes }
     if (stderrBytes.length > 0) yield { type: 'stderr', bytes: stderrBytes }
-    yield { type: 'exit', outcome, exitCode, usage, truncated, ...(receipt && { receipt }) }
+    yield { type: 'exit', outcome, exitCode, usage, truncated, ...(receipt && { receipt }), ...(network && { network }) }
   }
 }
 

@@ -15,7 +15,7 @@ import type { LocalFiles } from '../contract/transfer.js'
 import type { CodeRun } from './code.js'
 import { Contexts } from './code-contexts.js'
 import type { CodeOptions } from './code-options.js'
-import { codeOnce, type OneShotOptions, runInSandbox } from './code-starts.js'
+import { codeOnce, type OneShotCodeRun, type OneShotOptions, runInSandbox } from './code-starts.js'
 import { EventListeners, type SandboxEventOf, type SandboxEventType } from './events.js'
 import { SandboxFiles } from './files.js'
 import { chunksOf, type InputSource } from './input.js'
@@ -23,7 +23,7 @@ import { type InstallOptions, installPackages } from './install.js'
 import { SandboxNetwork } from './network.js'
 import { runOptionsRefusal, runRequest, spawnFields, terminalFields, withOwnNames } from './own-options.js'
 import { callOptions, checkPlatform, platformOf } from './platform-check.js'
-import { runOnce, type RunOnceOptions } from './pool-runs.js'
+import { type OneShotRun, runOnce, type RunOnceOptions } from './pool-runs.js'
 import { Previews } from './ports.js'
 import { Process } from './process.js'
 import { Run, type RunOrder } from './run.js'
@@ -115,12 +115,12 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** Runs a command in a sandbox of its own, of which nothing is left for anyone else; such are kept ready once they are asked for again and again. */
-  static run(command: Command, options: RunOnceOptions = {}): Run {
+  static run(command: Command, options: RunOnceOptions = {}): OneShotRun {
     return runOnce(command, options, () => this.defaultPlatform())
   }
 
   /** The same with code. */
-  static code(source: string, options: OneShotOptions = {}): CodeRun {
+  static code(source: string, options: OneShotOptions = {}): OneShotCodeRun {
     return codeOnce(source, options, () => this.defaultPlatform())
   }
 

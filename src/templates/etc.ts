@@ -70,7 +70,8 @@ export function writtenEtc(shell: string): Readonly<Record<string, string>> {
     'host.conf': 'multi on\n',
     'machine-id': '',
     'nsswitch.conf': 'passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nprotocols: files\nservices: files\n',
-    'resolv.conf': '',
+    // Where the way out answers for names. Without one nobody does, as with an empty file: then resolvers ask the same address, or none.
+    'resolv.conf': 'nameserver 127.0.0.1\n',
   }
 }
 

@@ -6,7 +6,7 @@ import { cli, fake, parseAs } from './cli.js'
 import { isBwrapReady } from './machine.js'
 import { testUnless } from '../unless.js'
 
-const stepNames = ['python', 'node', 'read', 'write', 'connect', 'grow', 'loop', 'live', 'code']
+const stepNames = ['python', 'node', 'read', 'write', 'connect', 'grow', 'loop', 'live', 'code', 'network']
 
 interface Step {
   readonly name: string
@@ -50,6 +50,11 @@ testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
     expect(steps.get('connect')).toMatchObject({ plain: 'connects', seen: expect.stringMatching(/^refused: .*; nothing was seen$/) as unknown })
     expect(steps.get('loop')).toMatchObject({ result: 'ok', seen: 'stopped at its limit of 500 ms' })
     expect(steps.get('live')).toMatchObject({ result: 'ok', seen: 'process said 42; diff +answers +factor' })
+    expect(steps.get('network')).toMatchObject(
+      steps.get('network')?.result === 'not-run'
+        ? { seen: expect.stringContaining('not run: ') as unknown }
+        : { result: 'ok', seen: '"hello"; another refused: no rule allows it' },
+    )
     expect(steps.get('code')).toMatchObject({ result: 'ok', seen: 'kept 42; refused: No such file or directory' })
     expect(planted()).toEqual([])
   },
@@ -61,7 +66,7 @@ testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
     const { code, stdout, stderr } = await cli(['demo'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const lines = stdout.trimEnd().split('\n')
-    expect(lines.length).toBe(25)
+    expect(lines.length).toBe(27)
     expect(lines.filter((line) => line.length > 80)).toEqual([])
     expect(stdout).not.toContain('\u001b')
   },

@@ -19,6 +19,7 @@ describe('help', () => {
     ['doctor-help', ['doctor', '--help']],
     ['demo-help', ['demo', '--help']],
     ['bench-help', ['bench', '--help']],
+    ['packages-help', ['packages', '--help']],
     ['policy-help', ['policy', '--help']],
     ['policy-check-help', ['policy', 'check', '--help']],
     ['policy-show-help', ['policy', 'show', '--help']],

@@ -24,6 +24,10 @@ export interface Site extends AsyncDisposable {
   readonly visits: readonly Visit[]
   /** Names that TLS was begun for. */
   readonly greeted: readonly string[]
+  /** Where its files are. */
+  readonly folder: string
+  /** From now on npm gets another file than was promised. */
+  lie(): void
   /** How many connections were made, whatever they were for. */
   readonly connections: () => number
 }
@@ -69,6 +73,8 @@ async function listening(server: Server, { visits, greeted, folder }: { visits: 
     port: (server.address() as AddressInfo).port,
     visits,
     greeted,
+    folder,
+    lie: () => writeFileSync(join(folder, 'lie'), ''),
     connections: () => connections,
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections()
@@ -95,6 +101,10 @@ function answer(folder: string, request: IncomingMessage, response: ServerRespon
   const file = path.endsWith('/') ? join(path, 'index.html') : path
   if (!existsSync(file) || !statSync(file).isFile()) {
     response.writeHead(404).end('not here')
+    return
+  }
+  if (file.endsWith('.tgz') && existsSync(join(folder, 'lie'))) {
+    response.end(Buffer.concat([readFileSync(file), Buffer.of(7)]))
     return
   }
   if (file.endsWith('.html')) response.setHeader('content-type', 'text/html')
@@ -163,5 +173,8 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
   const record = ['tiny.py,,', `${info}/METADATA,,`, `${info}/WHEEL,,`, `${info}/RECORD,,`, ''].join('\n')
   const files = ['tiny.py', "value = 'tiny of pip'\n", `${info}/METADATA`, metadata, `${info}/WHEEL`, wheel, `${info}/RECORD`, record]
   execFileSync('/usr/bin/python3', ['-c', program, join(simple, name), ...files])
-  writeFileSync(join(simple, 'index.html'), `<!DOCTYPE html><a href="${name}">${name}</a>`)
+  const hash = createHash('sha256')
+    .update(readFileSync(join(simple, name)))
+    .digest('hex')
+  writeFileSync(join(simple, 'index.html'), `<!DOCTYPE html><a href="${name}#sha256=${hash}">${name}</a>`)
 }

@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Sandbox } from '../../src/sandbox/index.js'
 import { type NetworkGround, openGround } from '../engine/network-ground.js'
+import { debianClients, installMissing, isThere } from './clients-packages.js'
 import { openSite, type Site } from './clients-site.js'
 
 let ground: NetworkGround
@@ -9,6 +9,7 @@ let site: Site
 let sandbox: Sandbox
 
 beforeAll(async () => {
+  installMissing(debianClients)
   // Suggested, not demanded: a user who cannot have them gets what there is.
   ground = await openGround({ policy: { defaults: { limits: { cpus: 2, memory: '1g' } } } })
   site = await openSite(ground.authority)
@@ -17,7 +18,7 @@ beforeAll(async () => {
     platform: ground.platform,
     network: { allow: [`allowed.example.com:${site.port}`] },
   })
-}, 60_000)
+}, 300_000)
 afterAll(async () => {
   await ground[Symbol.asyncDispose]()
   await site[Symbol.asyncDispose]()
@@ -33,6 +34,8 @@ interface Client {
   /** For a shell; `URL` is where to go, `HOST` and `PORT` its parts. */
   readonly script: string
   readonly prints: string | RegExp
+  /** Which of Debian's packages. */
+  readonly packages?: readonly (keyof typeof debianClients)[]
   /** It knows no proxy. */
   readonly direct?: true
 }
@@ -42,6 +45,15 @@ const websocket = `const socket = new WebSocket(process.env.URL.replace('https',
 socket.onopen = () => socket.send('over and over')
 socket.onmessage = ({ data }) => { console.log(data); socket.close() }
 socket.onerror = ({ message }) => { console.log('error', message); process.exit(1) }`
+
+const systemPython = (program: string): string => python(program).replace('python3', '/usr/bin/python3')
+const wsOfNpm = (options: string): string => `NODE_PATH=/usr/share/nodejs node - <<'END'
+const WebSocket = require('ws')
+const socket = new WebSocket(process.env.URL.replace('https', 'wss') + '/echo', ${options || '{}'})
+socket.on('open', () => socket.send('over and over'))
+socket.on('message', (data) => { console.log(String(data)); socket.close() })
+socket.on('error', (error) => { console.log('error', error.message); process.exit(1) })
+END`
 
 /** Java has a store of its own for whom it trusts, and reads no variable that names another. */
 const java = `import java.io.*; import java.net.*; import java.security.*; import java.security.cert.*; import javax.net.ssl.*;
@@ -81,7 +93,7 @@ const clients: readonly Client[] = [
     direct: true,
   },
   { name: 'curl', needs: 'curl', script: 'curl -sS --fail "$URL/hello.txt"', prints: 'hello from outside\n' },
-  { name: 'curl over SOCKS', needs: 'curl', script: 'curl -sS --fail --proxy "$ALL_PROXY" "$URL/hello.txt"', prints: 'hello from outside\n' },
+  { name: 'curl over SOCKS', needs: 'curl', script: 'curl -sS --fail --proxy socks5h://127.0.0.1:3128 "$URL/hello.txt"', prints: 'hello from outside\n' },
   { name: 'wget', needs: 'wget', script: 'wget -q -O - --ca-certificate="$SSL_CERT_FILE" --tries=1 "$URL/hello.txt"', prints: 'hello from outside\n' },
   {
     name: 'openssl s_client',
@@ -138,25 +150,67 @@ print(connection.getresponse().read().decode(), end='')`),
     direct: true,
   },
   { name: "Node's WebSocket", needs: 'node', script: `node --experimental-websocket --no-warnings -e "$PROGRAM"`, prints: 'over and over\n', direct: true },
+  {
+    name: 'httpx, by the proxy that its environment names',
+    needs: 'python3',
+    packages: ['python3-httpx'],
+    script: systemPython("import httpx\nprint(httpx.get(url + '/hello.txt').text, end='')"),
+    prints: 'hello from outside\n',
+  },
+  {
+    name: 'httpx told of no proxy',
+    needs: 'python3',
+    packages: ['python3-httpx'],
+    script: systemPython(`import asyncio, httpx, ssl
+async def main():
+    async with httpx.AsyncClient(trust_env=False, verify=ssl.create_default_context()) as client:
+        print((await client.get(url + '/hello.txt')).text, end='')
+asyncio.run(main())`),
+    prints: 'hello from outside\n',
+    direct: true,
+  },
+  {
+    name: 'websockets of Python',
+    needs: 'python3',
+    packages: ['python3-websockets'],
+    script: systemPython(`import asyncio, websockets
+async def main():
+    async with websockets.connect(url.replace('https', 'wss') + '/echo') as socket:
+        await socket.send('over and over')
+        print(await socket.recv())
+asyncio.run(main())`),
+    prints: 'over and over\n',
+    direct: true,
+  },
+  { name: 'ws of npm', needs: 'node', packages: ['node-ws'], script: wsOfNpm(''), prints: 'over and over\n', direct: true },
+  {
+    name: 'ws of npm with an agent for the proxy',
+    needs: 'node',
+    packages: ['node-ws', 'node-https-proxy-agent'],
+    script: wsOfNpm("{ agent: new (require('https-proxy-agent').HttpsProxyAgent ?? require('https-proxy-agent'))(process.env.HTTPS_PROXY) }"),
+    prints: 'over and over\n',
+  },
+  {
+    name: 'a resolver that reads /etc/resolv.conf',
+    needs: 'python3',
+    packages: ['python3-dnspython'],
+    script: systemPython(
+      "import dns.resolver\nprint(dns.resolver.resolve(os.environ['HOST'], 'A', tcp=True)[0], dns.resolver.resolve(os.environ['HOST'], 'A')[0])",
+    ),
+    prints: /^(198\.1[89]\.\d+\.\d+) \1\n$/,
+    direct: true,
+  },
 ]
 
-const isHere = (program: string): boolean => {
-  try {
-    execFileSync('sh', ['-c', `command -v ${program}`])
-    return true
-  } catch {
-    return false
-  }
-}
-
-describe.each(clients)('$name', ({ needs, script, prints, direct }) => {
+describe.each(clients)('$name', ({ needs, packages = [], script, prints, direct }) => {
   const go = (host: string) => {
     const env = { URL: `https://${host}:${site.port}`, HOST: host, PORT: String(site.port), PROGRAM: websocket }
     return sandbox.run(script, { env })
   }
 
   beforeEach(({ skip }) => {
-    if (!isHere(needs)) skip(`there is no ${needs} on this machine`)
+    if (!isThere(`command -v ${needs}`)) skip(`there is no ${needs} on this machine`)
+    for (const name of packages) if (!isThere(debianClients[name])) skip(`apt-get install ${name}: could not be done here`)
     if (direct && ground.withoutDirect !== undefined) skip(ground.withoutDirect)
   })
 

@@ -12,6 +12,8 @@ import { testAuthority, type TestAuthority } from '../egress/front-servers.js'
 
 export interface NetworkGround extends AsyncDisposable {
   readonly platform: Platform
+  /** Where it keeps what can be built again. */
+  readonly folder: string
   /** Who vouches for the servers, and is trusted by the platform and in its cells. */
   readonly authority: TestAuthority
   /** Names that were asked for, on the host. */
@@ -50,6 +52,7 @@ export async function openGround({ hosts = {}, policy = {}, env }: GroundOptions
   }
   return {
     platform,
+    folder,
     authority,
     resolved,
     without: whyNot('network'),

@@ -132,7 +132,7 @@ test('users, hosts and resolver are ours, whatever the host has', async () => {
       .split('\n')
       .map((line) => line.split(':').slice(0, 4).join(':')),
   ).toEqual(['root:x:0:0', 'user:x:1000:1000', 'warden:x:65532:65532', 'nobody:x:65534:65534', ''])
-  expect([read('machine-id'), read('resolv.conf')]).toEqual(['', ''])
+  expect([read('machine-id'), read('resolv.conf')]).toEqual(['', 'nameserver 127.0.0.1\n'])
   expect(read('hosts')).not.toContain('secret-db')
   expect(readdirSync(folder).sort()).toEqual(['group', 'host.conf', 'hostname', 'hosts', 'machine-id', 'nsswitch.conf', 'passwd', 'resolv.conf'])
 })

@@ -3,6 +3,7 @@ import { SandboxError } from '../../contract/errors.js'
 import type { Platform, SandboxInfo } from '../../contract/platform.js'
 import { codeInOne } from '../demo-code.js'
 import { liveInOne } from '../demo-living.js'
+import { reachOne } from '../demo-network.js'
 import { type DemoStage, plantStage } from '../demo-stage.js'
 import { type DemoStep, demoSteps, type Observed, type Verdict } from '../demo-steps.js'
 import type { CreateOptions } from '../../sandbox/index.js'
@@ -149,6 +150,7 @@ interface KeptStep {
 const kept: readonly KeptStep[] = [
   { name: 'live', title: 'Living in one: file, process, diff', act: liveInOne },
   { name: 'code', title: 'Code in a context that remembers', act: codeInOne },
+  { name: 'network', title: 'Reaching one host by name, and no other', act: reachOne },
 ]
 
 async function performKept({ name, title, act }: KeptStep, { platform, flags, signal, stage }: Ground): Promise<StepReport> {

@@ -4,7 +4,7 @@ import type { CgroupLimit } from '../../sys/cgroups.js'
 import { namespaceNames } from '../../sys/posture/namespaces.js'
 import { type CellPlan, givenCapabilities, userId } from './arguments.js'
 import { capabilityMask } from './capabilities.js'
-import { expectedRoutes } from './cell-network.js'
+import { expectedRoutes, expectedSockets } from './cell-network.js'
 import { expectedMounts, type HostFiles, readHostFiles } from './expected-mounts.js'
 import { isKernel } from './kernel.js'
 
@@ -24,6 +24,7 @@ export function expectedOfCell({ plan, hasGroups, host = readHostFiles(), counts
     { control: 'gid-map', value: idMap(plan, process.getegid?.() ?? 0) },
     { control: 'interfaces', value: ['lo'] },
     { control: 'routes', value: expectedRoutes(plan.spec) },
+    { control: 'sockets', value: expectedSockets(plan.spec) },
     { control: 'mounts', value: expectedMounts(plan, host) },
     { control: 'warden', value: expectedWarden({ plan, hasGroups, countsFilters }) },
     ...(plan.spec.liners ? [{ control: 'cradle', value: expectedCradle({ countsFilters }) }] : []),

@@ -4,6 +4,7 @@ import type { Expectation, Posture } from '../../contract/posture.js'
 import type { InspectorPipe } from '../../sys/posture/filter-pipe.js'
 import { type CellPlan, cradleIdOf, rootHome } from './arguments.js'
 import { expectedDisk, expectedLimits, expectedOfCell } from './cell-expectations.js'
+import { expectedSockets } from './cell-network.js'
 import { createCellPosture, type OwnPosture } from './cell-posture.js'
 import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
@@ -32,12 +33,13 @@ export function createInspection({ plan, lease: { cgroup, holds }, own, monitorP
   const expected = expectedOfCell({ plan, hasGroups: cgroup !== undefined })
   const page = own.pageBytes
   const ofLiner = expected.flatMap((each) => (each.control === 'mounts' ? [linedMounts(each)] : ['interfaces', 'routes'].includes(each.control) ? [each] : []))
+  const sockets = (ports: readonly number[]): Expectation => ({ control: 'sockets', value: expectedSockets(plan.spec, ports) })
   const id = cradleIdOf(plan.ids)
   const zygote = plan.spec.liners ? { uid: id, gid: id, groups: keptGroups(plan.ids) } : undefined
   const cell = createCellPosture({ own, monitorPid, groups: cgroup, inspector })
   return {
     expects: (limits) => [...expected, ...expectedLimits(limits, cgroup === undefined ? [] : holds, page)],
-    liners: (limits) => (zygote === undefined ? undefined : { expects: [...ofLiner, ...expectedDisk(limits, page)], zygote }),
+    liners: (limits) => (zygote === undefined ? undefined : { expects: [...ofLiner, ...expectedDisk(limits, page)], sockets, zygote }),
     posture: (subject) => cell.read(subject),
     expectProgram: () => cell.expectProgram(),
     close: () => cell.close(),

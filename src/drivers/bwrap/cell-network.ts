@@ -1,9 +1,11 @@
 import { closeSync, openSync } from 'node:fs'
 import { type CellNetwork, type CellSpec, type GivenEntry, proxyPort } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
+import type { Json } from '../../contract/posture.js'
 import { hasIpv6 } from '../../sys/posture/routes.js'
 import type { Capability } from './capabilities.js'
 
+const dnsPort = 53
 /** Where what programs are to trust is copied to. */
 const certificatesPath = '/var/lib/glovebox/certificates.pem'
 
@@ -57,10 +59,21 @@ export function expectedRoutes({ network }: CellSpec): string[] {
   return network?.direct ? ['0.0.0.0/0 lo', ...(hasIpv6() ? ['::/0 lo'] : [])] : []
 }
 
+/** Where the way out listens, in a cell that has just been made and in each liner: by the proxy on both loopbacks, and where it is direct for DNS and at these ports. */
+export function expectedSockets({ network }: CellSpec, ports: readonly number[] = []): Json {
+  const none = { tcp: 0, tcp6: 0, udp: 0, udp6: 0, other: 0 }
+  if (!network) return none
+  const six = hasIpv6()
+  const streams = network.direct ? new Set([dnsPort, ...ports].filter((port) => port !== proxyPort)).size : 0
+  const datagrams = network.direct ? 1 : 0
+  return six ? { ...none, tcp: 1, tcp6: 1 + streams, udp6: datagrams } : { ...none, tcp: 1 + streams, udp: datagrams }
+}
+
 /** For whoever asks their environment where the way out is; whoever does not is no better off. */
 export function networkEnvironment(network: CellNetwork): Readonly<Record<string, string>> {
   const http = `http://127.0.0.1:${proxyPort}`
-  const proxies = { HTTP_PROXY: http, HTTPS_PROXY: http, ALL_PROXY: `socks5h://127.0.0.1:${proxyPort}`, NO_PROXY: 'localhost,127.0.0.1,::1' }
+  // Not the SOCKS5 that is spoken there too: some clients, as httpx, do not start where ALL_PROXY names that.
+  const proxies = { HTTP_PROXY: http, HTTPS_PROXY: http, ALL_PROXY: http, NO_PROXY: 'localhost,127.0.0.1,::1' }
   const lower = Object.fromEntries(Object.entries(proxies).map(([name, value]) => [name.toLowerCase(), value]))
   const trusted = network.certificates === undefined ? {} : Object.fromEntries(certificateVariables.map((name) => [name, certificatesPath]))
   return { ...proxies, ...lower, NODE_USE_ENV_PROXY: '1', ...trusted }

@@ -20,6 +20,7 @@ import { observeProcess, ownFilters, placeOf, type ProcessFacts, readFacts, type
 import { parseStatus } from '../../sys/posture/process-status.js'
 import { childrenOf, descendantsOf, innerPid } from '../../sys/posture/process-tree.js'
 import { hasIpv6, parseRoutes } from '../../sys/posture/routes.js'
+import { readSocketCounts, type SocketCounts } from '../../sys/posture/socket-counts.js'
 import { type GuestsView, observeGuests } from './guests-posture.js'
 
 /** The cgroups of a cell, as far as its posture needs them. */
@@ -66,11 +67,13 @@ export interface CellPosture {
 export function createCellPosture({ own, monitorPid, groups, inspector }: PostureOptions): CellPosture {
   const filters = new FilterAhead(inspector)
   let known: Warden | undefined
+  let born: SocketCounts | undefined
   const look = async (subject: PostureSubject): Promise<readonly Posture[]> => {
     const found = known === undefined ? findWarden(monitorPid) : undefined
     known ??= found as Warden
     const view: CellView = { warden: known, groups, own }
-    if (subject.kind === 'cell') return [observeCell(view, found ?? readWarden(known.pid))]
+    // Later there are those of programs.
+    if (subject.kind === 'cell') return [observeCell(view, found ?? readWarden(known.pid), (born ??= readSocketCounts(known.pid)))]
     return subject.kind === 'program' ? [await observeProgram({ view, subject, filters })] : observeGuests(guestsOf(view))
   }
   return {
@@ -132,7 +135,7 @@ function kernel(control: string, value: Json, source: string): Observation {
   return { control, value, evidence: 'kernel', source }
 }
 
-function observeCell(view: CellView, now: Warden): Posture {
+function observeCell(view: CellView, now: Warden, born: SocketCounts): Posture {
   const { pid, namespaces } = view.warden
   const own = view.own.namespaces
   if (now.namespaces.pid !== namespaces.pid) throw new SandboxError('broken', 'the first process of the cell is gone')
@@ -146,6 +149,7 @@ function observeCell(view: CellView, now: Warden): Posture {
       kernel('gid-map', now.gidMap, '/proc/1/gid_map'),
       kernel('interfaces', interfacesOf(readProc(pid, 'net/dev')), '/proc/1/net/dev'),
       kernel('routes', routesOf(pid), '/proc/1/net'),
+      kernel('sockets', { ...born }, '/proc/1/net/sockstat, before anything ran'),
       kernel('mounts', mounts.map(mountRow), '/proc/1/mountinfo'),
       kernel('limit.disk', disk.bytes, '/proc/1/mountinfo'),
       kernel('limit.inodes', disk.inodes, '/proc/1/mountinfo'),
@@ -246,6 +250,7 @@ function observeLiner(pid: number): Observation[] {
   return [
     kernel('interfaces', interfacesOf(readProc(pid, 'net/dev')), '/proc/PID/net/dev'),
     kernel('routes', routesOf(pid), '/proc/PID/net'),
+    kernel('sockets', { ...readSocketCounts(pid) }, '/proc/PID/net/sockstat'),
     kernel('mounts', mounts.map(mountRow), '/proc/PID/mountinfo'),
     kernel('limit.disk', disk.bytes, '/proc/PID/mountinfo'),
     kernel('limit.inodes', disk.inodes, '/proc/PID/mountinfo'),

@@ -38,6 +38,7 @@ export const plantedMistakes: readonly Planted[] = [
     noticed: 'create',
     words: { ALL: ['ALL', '--cap-add', 'CAP_NET_ADMIN', '--cap-add', 'CAP_NET_BIND_SERVICE'], '--pts': ['--pts', '--egress', '3128', '--direct'] },
   },
+  { mistake: 'a door for which nobody asked', control: 'sockets', noticed: 'create', words: { '--pts': ['--pts', '--egress', '3128'] } },
   { mistake: 'a smaller id map', control: 'uid-map', noticed: 'create', needs: 'root', words: { '65536': ['65535'] } },
   { mistake: 'a writable root', control: 'mounts', noticed: 'create', words: { '/': ['/nowhere'] } },
   {

@@ -1,0 +1,108 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { readIndex } from '../../src/egress/package-index.js'
+import { PackageShelf } from '../../src/egress/package-shelf.js'
+
+let folder: string
+beforeEach(() => {
+  folder = join(mkdtempSync(join(tmpdir(), 'shelf-')), 'packages')
+})
+afterEach(() => rmSync(join(folder, '..'), { recursive: true, force: true }))
+
+const origin = 'https://index.example.com'
+const hashOf = (text: string) => ({ algorithm: 'sha256' as const, hex: createHash('sha256').update(text).digest('hex') })
+
+async function put(shelf: PackageShelf, text: string): Promise<void> {
+  const draft = await shelf.begin(origin, hashOf(text))
+  await draft?.write(Buffer.from(text.slice(0, 3)))
+  await draft?.write(Buffer.from(text.slice(3)))
+  await draft?.keep()
+}
+
+async function take(shelf: PackageShelf, text: string, from = origin): Promise<string | undefined> {
+  const kept = await shelf.find(from, hashOf(text))
+  const read = await kept?.handle.readFile('utf8')
+  await kept?.handle.close()
+  return read
+}
+
+test('hands out what it was given, at the same place only, and nothing before it is kept', async () => {
+  const shelf = new PackageShelf({ folder: () => folder })
+  const draft = await shelf.begin(origin, hashOf('hello world'))
+  await draft?.write(Buffer.from('hello world'))
+  expect(await take(shelf, 'hello world')).toBeUndefined()
+  await draft?.drop()
+  await put(shelf, 'hello world')
+  expect(await take(shelf, 'hello world')).toBe('hello world')
+  expect(await take(shelf, 'hello world', 'https://other.example.com')).toBeUndefined()
+  expect(await shelf.size()).toEqual({ files: 1, bytes: 11 })
+})
+
+test('what was asked for longest ago goes first when there is too much', async () => {
+  const shelf = new PackageShelf({ folder: () => folder, mostBytes: 250 })
+  for (const [age, text] of ['a', 'b'].entries()) {
+    await put(shelf, text.repeat(100))
+    const [file = ''] = readdirSync(folder).filter((name) => name.startsWith('at-'))
+    const path = join(folder, file, `sha256-${hashOf(text.repeat(100)).hex}`)
+    utimesSync(path, new Date(age * 1000), new Date(age * 1000))
+  }
+  expect(await take(shelf, 'a'.repeat(100))).toBeDefined()
+  await put(shelf, 'c'.repeat(100))
+  expect(await take(shelf, 'b'.repeat(100))).toBeUndefined()
+  expect([await take(shelf, 'a'.repeat(100)), await take(shelf, 'c'.repeat(100))].every((text) => text !== undefined)).toBe(true)
+})
+
+test('follows no link, and is not led by one that stands for its folder', async () => {
+  const shelf = new PackageShelf({ folder: () => folder })
+  await put(shelf, 'first')
+  const [place = ''] = readdirSync(folder).filter((name) => name.startsWith('at-'))
+  writeFileSync(join(folder, '..', 'elsewhere'), 'second')
+  symlinkSync(join(folder, '..', 'elsewhere'), join(folder, place, `sha256-${hashOf('second').hex}`))
+  expect(await take(shelf, 'second')).toBeUndefined()
+  symlinkSync(folder, `${folder}-link`)
+  const led = new PackageShelf({ folder: () => `${folder}-link` })
+  expect(await led.begin(origin, hashOf('third'))).toBeUndefined()
+})
+
+test('one that is killed while it writes leaves nothing that is handed out', async () => {
+  const text = 'x'.repeat(1000)
+  const { hex } = hashOf(text)
+  const source = join(import.meta.dirname, '../../src/egress/package-shelf.ts')
+  const program = `const { PackageShelf } = await import(${JSON.stringify(source)})
+const shelf = new PackageShelf({ folder: () => ${JSON.stringify(folder)} })
+const draft = await shelf.begin(${JSON.stringify(origin)}, { algorithm: 'sha256', hex: '${hex}' })
+await draft.write(Buffer.alloc(500, 'x')); console.log('half'); setInterval(() => {}, 1000)`
+  const bundled = join(folder, '..', 'shelf.mjs')
+  execFileSync('npx', ['esbuild', source, '--bundle', '--platform=node', '--format=esm', `--outfile=${bundled}`], { stdio: 'ignore' })
+  const writer = spawn(process.execPath, ['--input-type=module', '-e', program.replace(JSON.stringify(source), JSON.stringify(bundled))])
+  await once(writer.stdout, 'data')
+  writer.kill('SIGKILL')
+  await once(writer, 'close')
+  const shelf = new PackageShelf({ folder: () => folder })
+  expect(readdirSync(join(folder, 'drafts'))).toHaveLength(1)
+  expect(await take(shelf, text)).toBeUndefined()
+  await put(shelf, text)
+  expect(await take(shelf, text)).toBe(text)
+  utimesSync(join(folder, 'drafts', readdirSync(join(folder, 'drafts'))[0] ?? ''), new Date(0), new Date(0))
+  await shelf.prune()
+  expect(readdirSync(join(folder, 'drafts'))).toEqual([])
+})
+
+test('reads what indexes promise, and nothing else', () => {
+  const hex = 'ab'.repeat(32)
+  const integrity = `sha1-AAAA sha512-${Buffer.alloc(64, 1).toString('base64')}`
+  const base = 'https://index.example.com/simple/tiny/'
+  const html = `<a href="../../f/tiny.whl?a=1&amp;b=2#sha256=${hex.toUpperCase()}">x</a><a href="no-hash.whl">y</a><a href="http://plain.example.com/z#sha256=${hex}">z</a>`
+  expect(readIndex(html, { type: 'text/html', base })).toEqual([['https://index.example.com/f/tiny.whl?a=1&b=2', { algorithm: 'sha256', hex }]])
+  const python = JSON.stringify({ files: [{ url: 'tiny.whl', hashes: { sha256: hex } }, { url: 'b', hashes: { sha256: 'short' } }, null, 7] })
+  expect(readIndex(python, { type: 'application/vnd.pypi.simple.v1+json', base })).toEqual([[`${base}tiny.whl`, { algorithm: 'sha256', hex }]])
+  const npm = JSON.stringify({ versions: { '1': { dist: { tarball: 'https://r.example.com/t.tgz', integrity } }, '2': { dist: { tarball: 5 } }, '3': null } })
+  expect(readIndex(npm, { type: 'application/json', base })).toEqual([['https://r.example.com/t.tgz', { algorithm: 'sha512', hex: '01'.repeat(64) }]])
+  for (const type of ['text/plain', 'application/octet-stream', '']) expect(readIndex(html, { type, base })).toEqual([])
+  for (const text of ['', '{', 'null', '[]', '{"files":{}}', '{"versions":[1]}']) expect(readIndex(text, { type: 'application/json', base })).toEqual([])
+})
