@@ -10,14 +10,11 @@ import {
   envSchema,
   labelSchema,
   lifetimeSchema,
-  mountModes,
   pathSchema,
-  rootModes,
   seccompSchema,
   templateSchema,
-  tiers,
-  userNames,
 } from './spec.js'
+import { mountModes, rootModes, tiers, userNames } from './spec-words.js'
 
 /** Policies that come with us, from the narrowest to the widest. */
 export const presetNames = ['strict', 'default', 'data'] as const
