@@ -29,7 +29,7 @@ export async function withLateImports(text) {
   const program = /** @type {Node} */ (/** @type {unknown} */ (parse(code, { ecmaVersion: 'latest', sourceType: 'script', allowReturnOutsideFunction: true })))
   const names = identifiersIn(program)
   const edits = program.body.flatMap((/** @type {Node} */ statement) => editsOf(statement, names, code))
-  return applied(code, edits)
+  return applied(code, [...edits, ...nodesOf('ImportExpression', program).flatMap(importEdit)])
 }
 
 /** @typedef {{ start: number, end: number, text: string }} Edit */
@@ -68,20 +68,26 @@ function requireIn(node) {
   return node.callee.name === '__toESM' ? requireIn(node.arguments[0]) : undefined
 }
 
+/** A module of ours that is asked for while the program runs is one of the program's. @param {Node} node @returns {Edit[]} */
+function importEdit({ start, end, source }) {
+  return isOurOwnKind(source.value) ? [{ start, end, text: `Promise.resolve().then(() => require(${JSON.stringify(source.value)}))` }] : []
+}
+
 /** Those that name a variable, by name. @param {Node} program @returns {Map<string, Node[]>} */
 function identifiersIn(program) {
   /** @type {Map<string, Node[]>} */
   const found = new Map()
-  /** @param {Node} node */
-  const visit = (node) => {
-    if (node.type === 'Identifier') found.set(node.name, [...(found.get(node.name) ?? []), node])
-    for (const [key, value] of Object.entries(node)) {
-      if ((key === 'property' || key === 'key') && node.computed === false) continue
-      for (const child of Array.isArray(value) ? value : [value]) if (typeof child?.type === 'string') visit(child)
-    }
-  }
-  visit(program)
+  for (const node of nodesOf('Identifier', program)) found.set(node.name, [...(found.get(node.name) ?? []), node])
   return found
+}
+
+/** Names of properties left out. @param {string} type @param {Node} node @returns {Node[]} */
+function nodesOf(type, node) {
+  const inner = Object.entries(node).flatMap(([key, value]) => {
+    if ((key === 'property' || key === 'key') && node.computed === false) return []
+    return (Array.isArray(value) ? value : [value]).flatMap((child) => (typeof child?.type === 'string' ? nodesOf(type, child) : []))
+  })
+  return node.type === type ? [node, ...inner] : inner
 }
 
 /** @param {string} code @param {readonly Edit[]} edits */
