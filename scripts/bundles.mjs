@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { earlyModules } from './early-modules.mjs'
 import { lateHelpers, withLateImports } from './late-imports.mjs'
+import { earlyModules, runningModules } from './program-files.mjs'
 import { buildPackages } from './runtimes.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -130,7 +130,7 @@ function reachable(modules) {
 }
 
 const bundledPackages = ['zod', 'commander', 'picocolors']
-/** What the two files of the program call a module that the other may have. */
+/** What the files of the program call a module that another has. */
 const moduleMark = 'glovebox:'
 
 /**
@@ -165,11 +165,13 @@ async function makeProgram() {
   const modules = await lateModules()
   const all = { modules, zod: await usedOfZod(modules) }
   const names = reachable(modules)
-  const early = names.filter((name) => earlyModules.includes(name))
-  const rest = names.filter((name) => !earlyModules.includes(name))
-  const file = (/** @type {string} */ place, /** @type {string[]} */ own) =>
-    build({ ...commandOptions, entryPoints: { [place]: 'table' }, plugins: [tableOf(own, all)], banner: { js: clock + lateHelpers } })
-  return Promise.all([file('cli/program', early), file('cli/rest', rest)])
+  const listed = { 'cli/program': earlyModules, 'cli/running': runningModules }
+  const others = names.filter((name) => !Object.values(listed).flat().includes(name))
+  const files = Object.entries({ ...listed, 'cli/rest': others }).map(([place, list]) => {
+    const plugins = [tableOf(names.filter((name) => list.includes(name)), all)]
+    return build({ ...commandOptions, entryPoints: { [place]: 'table' }, plugins, banner: { js: clock + lateHelpers } })
+  })
+  return Promise.all(files)
 }
 
 /** @returns {Promise<Outputs>} */

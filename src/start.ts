@@ -1,6 +1,6 @@
 /**
- * The command as it is installed: finds its program beside itself and starts it, from what was compiled before where there is such a thing. The program is in two files, each a
- * table of modules that are executed when they are first asked for: what most starts begin with, and the rest, which is read when something of it is needed.
+ * The command as it is installed: finds its program beside itself and starts it, from what was compiled before where there is such a thing. The program is in three files, each a
+ * table of modules that are executed when they are first asked for: what starts begin with, what a run needs once its cell begins, and the rest.
  */
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -25,12 +25,18 @@ function load(file: string): Modules {
   return modules as Modules
 }
 
-const early = load('program.js')
-const rest: { modules?: Modules } = {}
+const files = ['program.js', 'running.js', 'rest.js']
+const loaded: Modules[] = []
 
+/** Of the first file that has it, for which they are read one after the other. */
 function moduleNamed(name: string): unknown {
-  const module = early[name] ?? (rest.modules ??= load('rest.js'))[name]
-  return module?.()
+  for (const [index, file] of files.entries()) {
+    const module = (loaded[index] ??= load(file))[name]
+    if (module) return module()
+  }
+  return undefined
 }
 
+// By when a run first waits, its cell has begun, and takes as long as this.
+if (word === 'run') setImmediate(() => (loaded[1] ??= load('running.js')))
 moduleNamed('cli/main.ts')
