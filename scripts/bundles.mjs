@@ -151,7 +151,11 @@ function tableOf(own, { modules, zod }) {
         return modules.has(name) ? owned(name, { path: name, namespace: 'src' }) : undefined
       })
       // In a namespace of their own, where nothing takes them for what they were.
-      build.onLoad({ filter: /./, namespace: 'src' }, ({ path }) => ({ contents: modules.get(path) ?? '', loader: 'js', resolveDir: dirname(join(source, path)) }))
+      build.onLoad({ filter: /./, namespace: 'src' }, ({ path }) => ({
+        contents: modules.get(path) ?? '',
+        loader: 'js',
+        resolveDir: dirname(join(source, path)),
+      }))
       build.onResolve({ filter: new RegExp(`^(${bundledPackages.join('|')})$`) }, ({ path }) =>
         owned(path, path === 'zod' ? { path, namespace: 'zod' } : undefined),
       )
@@ -168,7 +172,12 @@ async function makeProgram() {
   const listed = { 'cli/program': earlyModules, 'cli/running': runningModules }
   const others = names.filter((name) => !Object.values(listed).flat().includes(name))
   const files = Object.entries({ ...listed, 'cli/rest': others }).map(([place, list]) => {
-    const plugins = [tableOf(names.filter((name) => list.includes(name)), all)]
+    const plugins = [
+      tableOf(
+        names.filter((name) => list.includes(name)),
+        all,
+      ),
+    ]
     return build({ ...commandOptions, entryPoints: { [place]: 'table' }, plugins, banner: { js: clock + lateHelpers } })
   })
   return Promise.all(files)

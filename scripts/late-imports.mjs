@@ -5,7 +5,18 @@ import { buildPackages } from './runtimes.mjs'
 /** @typedef {{ type: string, start: number, end: number } & Record<string, any>} Node */
 
 /** What esbuild puts before each module, and `lateHelpers` before all of them. */
-const helperNames = ['__defProp', '__getOwnPropDesc', '__getOwnPropNames', '__hasOwnProp', '__export', '__copyProps', '__toCommonJS', '__create', '__getProtoOf', '__toESM']
+const helperNames = [
+  '__defProp',
+  '__getOwnPropDesc',
+  '__getOwnPropNames',
+  '__hasOwnProp',
+  '__export',
+  '__copyProps',
+  '__toCommonJS',
+  '__create',
+  '__getProtoOf',
+  '__toESM',
+]
 
 /** For what `withLateImports` makes. Everything is a getter, because modules may need each other. */
 export const lateHelpers = [

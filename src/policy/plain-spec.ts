@@ -13,7 +13,8 @@ const unstatedByDefault = ['from', 'name', 'agent', 'idle', 'cwd', 'commands', '
  * sandbox. Undefined for every other, right or wrong, about which the schema decides.
  */
 export function plainSpec(input: unknown): ParsedSpec | undefined {
-  if (plainObjectRefusal(input, 'spec') || !Reflect.ownKeys(input as object).every((key) => isPlain(key, (input as Record<PropertyKey, unknown>)[key]))) return undefined
+  if (plainObjectRefusal(input, 'spec') || !Reflect.ownKeys(input as object).every((key) => isPlain(key, (input as Record<PropertyKey, unknown>)[key])))
+    return undefined
   const { template, lifetime, onExpiry, user, root, network, ring, minTier } = specDefaults
   return { template, metadata: {}, limits: {}, lifetime, onExpiry, env: {}, user, root, mounts: [], network, ring, minTier }
 }
