@@ -1,7 +1,9 @@
 // What esbuild makes of src: the library as ES modules that share their parts, and the CLI as one CommonJS file with a small one that starts it. See docs/decisions/0015-bundles.md.
-import { readFileSync } from 'node:fs'
-import { join, relative, sep } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { lateHelpers, withLateImports } from './late-imports.mjs'
+import { earlyModules, runningModules } from './program-files.mjs'
 import { buildPackages } from './runtimes.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -39,14 +41,15 @@ function ownPlaces(here) {
   return {
     name: 'own places',
     setup: (build) => {
-      build.onLoad({ filter: /\.ts$/ }, ({ path }) => {
-        const text = readFileSync(path, 'utf8')
-        if (!path.startsWith(source + sep) || !text.includes('import.meta.url')) return undefined
-        const place = distMark + relative(source, path).replace(/\.ts$/, '.js')
-        return { contents: text.replaceAll('import.meta.url', `new URL('${place}', ${here}).href`), loader: 'ts' }
-      })
+      build.onLoad({ filter: /\.ts$/ }, ({ path }) => (path.startsWith(source + sep) ? { contents: placed(path, here), loader: 'ts' } : undefined))
     },
   }
+}
+
+/** @param {string} path @param {string} here */
+function placed(path, here) {
+  const place = distMark + relative(source, path).replace(/\.ts$/, '.js')
+  return readFileSync(path, 'utf8').replaceAll('import.meta.url', `new URL('${place}', ${here}).href`)
 }
 
 /** @param {import('esbuild').BuildOptions} options @returns {Promise<Outputs>} */
@@ -84,21 +87,111 @@ const needsNode = `(function (version) {
 /** The name in scope loads all that Node has to measure with, which takes longer than a command has to wait for anything. Only differences of its times are used. */
 const clock = 'var performance={now:()=>Number(process.hrtime.bigint())/1e6};'
 
+/** For a file that Node runs as CommonJS. */
+const hereInCommonJs = "require('node:url').pathToFileURL(__filename)"
+
+/** @type {import('esbuild').BuildOptions} */
+const commandOptions = {
+  format: 'cjs',
+  // Names stay: they are in stack traces. ASCII, so that it is read and scanned as bytes.
+  minifySyntax: true,
+  minifyWhitespace: true,
+  charset: 'ascii',
+  external: ['@modelcontextprotocol/*'],
+}
+
+/** All modules of src, by path, as they are bundled into the program. @returns {Promise<Map<string, string>>} */
+async function lateModules() {
+  const paths = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'))
+  const modules = paths.map(async (path) => /** @type {const} */ ([path, await withLateImports(placed(join(source, path), hereInCommonJs))]))
+  return new Map(await Promise.all(modules))
+}
+
+/** What the modules use of zod, as one module: what is asked for as a whole is otherwise taken as a whole. @param {Map<string, string>} modules */
+async function usedOfZod(modules) {
+  const names = new Set([...modules.values()].flatMap((code) => [...code.matchAll(/\bz\.of\.(\w+)/g)].map(([, name]) => name)))
+  // Commands parse each thing but once or twice: compiling a parser for it would take longer than parsing does.
+  const contents = `import { config } from 'zod'; config({ jitless: true }); export { ${[...names].sort().join(', ')} } from 'zod'`
+  const outputs = await build({ ...commandOptions, stdin: { contents, resolveDir: source }, outbase: undefined })
+  return Buffer.from([...outputs.values()][0] ?? []).toString('utf8')
+}
+
+/** Those that the CLI can need, from its first on. @param {Map<string, string>} modules @returns {string[]} */
+function reachable(modules) {
+  const found = new Set(['cli/main.ts'])
+  for (const name of found) {
+    const needed = [...(modules.get(name) ?? '').matchAll(/\brequire\("([^"]+)"\)/g)].map(([, path = '']) => path)
+    for (const path of needed) {
+      if (path.startsWith('.')) found.add(join(dirname(name), path).replace(/\.js$/, '.ts'))
+      else if (bundledPackages.includes(path)) found.add(path)
+    }
+  }
+  return [...found].sort()
+}
+
+const bundledPackages = ['zod', 'commander', 'picocolors']
+/** What the files of the program call a module that another has. */
+const moduleMark = 'glovebox:'
+
+/**
+ * One file of the program: a table of modules by name, each of which is executed when it is first asked for.
+ * @param {readonly string[]} own @param {{ modules: Map<string, string>, zod: string }} all @returns {import('esbuild').Plugin}
+ */
+function tableOf(own, { modules, zod }) {
+  const rows = own.map((name) => `${JSON.stringify(name)}:()=>require(${JSON.stringify(name.endsWith('.ts') ? `./${name}` : name)})`)
+  const owned = (/** @type {string} */ name, /** @type {import('esbuild').OnResolveResult | undefined} */ place) =>
+    own.includes(name) ? place : { path: moduleMark + name, external: true }
+  return {
+    name: 'a table of modules',
+    setup: (build) => {
+      build.onResolve({ filter: /^table$/ }, ({ path }) => ({ path, namespace: 'table' }))
+      build.onLoad({ filter: /./, namespace: 'table' }, () => ({ contents: `module.exports={${rows.join()}}`, loader: 'js', resolveDir: source }))
+      build.onResolve({ filter: /^[./].*\.[jt]s$/ }, ({ path, resolveDir }) => {
+        const name = relative(source, resolve(resolveDir, path)).replace(/\.js$/, '.ts')
+        return modules.has(name) ? owned(name, { path: name, namespace: 'src' }) : undefined
+      })
+      // In a namespace of their own, where nothing takes them for what they were.
+      build.onLoad({ filter: /./, namespace: 'src' }, ({ path }) => ({
+        contents: modules.get(path) ?? '',
+        loader: 'js',
+        resolveDir: dirname(join(source, path)),
+      }))
+      build.onResolve({ filter: new RegExp(`^(${bundledPackages.join('|')})$`) }, ({ path }) =>
+        owned(path, path === 'zod' ? { path, namespace: 'zod' } : undefined),
+      )
+      build.onLoad({ filter: /./, namespace: 'zod' }, () => ({ contents: zod, loader: 'js' }))
+    },
+  }
+}
+
+/** @returns {Promise<Outputs[]>} */
+async function makeProgram() {
+  const modules = await lateModules()
+  const all = { modules, zod: await usedOfZod(modules) }
+  const names = reachable(modules)
+  const listed = { 'cli/program': earlyModules, 'cli/running': runningModules }
+  const others = names.filter((name) => !Object.values(listed).flat().includes(name))
+  const files = Object.entries({ ...listed, 'cli/rest': others }).map(([place, list]) => {
+    const plugins = [
+      tableOf(
+        names.filter((name) => list.includes(name)),
+        all,
+      ),
+    ]
+    return build({ ...commandOptions, entryPoints: { [place]: 'table' }, plugins, banner: { js: clock + lateHelpers } })
+  })
+  return Promise.all(files)
+}
+
 /** @returns {Promise<Outputs>} */
 export async function makeCli() {
-  /** @type {import('esbuild').BuildOptions} */
-  const options = {
-    format: 'cjs',
-    // Names stay: they are in stack traces. ASCII, so that it is read and scanned as bytes.
-    minifySyntax: true,
-    minifyWhitespace: true,
-    charset: 'ascii',
-    external: ['@modelcontextprotocol/*'],
-    plugins: [ownPlaces("require('node:url').pathToFileURL(__filename)")],
-  }
-  const [program, start] = await Promise.all([
-    build({ ...options, entryPoints: { 'cli/program': join(source, 'cli/main.ts') }, banner: { js: clock } }),
-    build({ ...options, entryPoints: { 'cli/main': join(source, 'start.ts') }, target: 'node12', banner: { js: `#!/usr/bin/env node\n${needsNode}` } }),
-  ])
-  return new Map([...program, ...start, ['cli/package.json', Buffer.from('{ "type": "commonjs" }\n')]])
+  const start = build({
+    ...commandOptions,
+    entryPoints: { 'cli/main': join(source, 'start.ts') },
+    plugins: [ownPlaces(hereInCommonJs)],
+    target: 'node12',
+    banner: { js: `#!/usr/bin/env node\n${needsNode}` },
+  })
+  const outputs = [...(await makeProgram()), await start].flatMap((each) => [...each])
+  return new Map([...outputs, ['cli/package.json', Buffer.from('{ "type": "commonjs" }\n')]])
 }

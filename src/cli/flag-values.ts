@@ -1,10 +1,10 @@
 import type * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
 
-/** What a flag was given, by its schema; otherwise SandboxError('invalid') naming the flag. Undefined when it was not given. */
-export function parseFlag<Schema extends z.ZodType>(flag: string, schema: Schema, value: unknown): z.output<Schema> | undefined {
+/** What a flag was given, by its schema; otherwise SandboxError('invalid') naming the flag. Undefined when it was not given: then the schema is not made. */
+export function parseFlag<Schema extends z.ZodType>(flag: string, schema: () => Schema, value: unknown): z.output<Schema> | undefined {
   if (value === undefined) return undefined
-  const parsed = schema.safeParse(value)
+  const parsed = schema().safeParse(value)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
   throw refuseFlag(flag, issue === undefined ? 'is wrong' : problemOf(issue))

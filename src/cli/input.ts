@@ -17,7 +17,7 @@ export function openInput(): Input | undefined {
   const stat = statInput()
   if (stat === undefined || isatty(0)) return undefined
   if (stat.isDirectory()) throw unreadable('it is a folder')
-  if (stat.isCharacterDevice()) return openDevice()
+  if (stat.isCharacterDevice()) return stat.rdev === nullDevice ? noInput : openDevice()
   return { chunks: process.stdin, close: () => void process.stdin.destroy() }
 }
 
@@ -32,6 +32,15 @@ function statInput() {
 function unreadable(why: string, cause?: unknown): SandboxError {
   return new SandboxError('invalid', `stdin: cannot be read: ${why}`, { cause })
 }
+
+/** Linux's number of /dev/null. */
+const nullDevice = 0x103
+
+/** What most programs are started with by others, and where nothing can be waited for. */
+const noInput: Input = { chunks: nothing(), close: () => undefined }
+
+// eslint-disable-next-line @typescript-eslint/require-await -- an async generator is the shortest way to an async iterator
+async function* nothing(): AsyncGenerator<never> {}
 
 const deviceChunkBytes = 65_536
 const devicePauseMs = 20

@@ -40,7 +40,7 @@ export function parseLimitFlags(flags: LimitFlags): Partial<Record<LimitName, nu
   const values = (Object.entries(rows) as [LimitName, Row][]).flatMap(([name, [flag, key, example]]) => {
     const text = flags[key]
     if (text === undefined) return []
-    return [[name, example === undefined ? parseFlag(flag, limitsSchema.shape[name], text) : numberOf(text, { flag, name, example })] as const]
+    return [[name, example === undefined ? parseFlag(flag, () => limitsSchema.shape[name], text) : numberOf(text, { flag, name, example })] as const]
   })
   return Object.fromEntries(values)
 }

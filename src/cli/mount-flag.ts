@@ -1,5 +1,6 @@
 import { basename, resolve } from 'node:path'
-import { type Mount, mountModes } from '../contract/spec.js'
+import type { Mount } from '../contract/spec.js'
+import { mountModes } from '../contract/spec-words.js'
 import { splitAtColons } from './colon-parts.js'
 import { refuseFlag } from './flag-values.js'
 

@@ -1,9 +1,11 @@
 import { resolve } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
-import { defaultLimits } from '../contract/limits.js'
+import { isPlainCommand } from '../contract/plain-command.js'
+import { defaultLimits } from '../contract/limit-words.js'
 import type { Policy } from '../contract/policy.js'
 import { type RunRequest, runRequestSchema } from '../contract/run.js'
-import { commandsSchema, defaultLifetimeMs, envSchema, pathSchema, rootModes, type SpecInput, specSchema, tiers, userNames } from '../contract/spec.js'
+import { commandsSchema, envSchema, pathSchema, type SpecInput, specSchema } from '../contract/spec.js'
+import { rootModes, specDefaults, tiers, userNames } from '../contract/spec-words.js'
 import { oneOfFlag, parseFlag, refuseFlag } from './flag-values.js'
 import { type LimitFlags, parseLimitFlags } from './limit-flags.js'
 import { parseMountFlag } from './mount-flag.js'
@@ -41,8 +43,8 @@ type Capping = Pick<Policy, 'defaults' | 'ceiling'>
 export function parseRunFlags(argv: readonly string[], flags: RunFlags, policy: Capping = { defaults: {}, ceiling: {} }): ParsedRun {
   const limits = parseLimitFlags(flags)
   const spec = {
-    template: parseFlag('--template', specSchema.shape.template, flags.template),
-    name: parseFlag('--name', specSchema.shape.name, flags.name),
+    template: parseFlag('--template', () => specSchema.shape.template, flags.template),
+    name: parseFlag('--name', () => specSchema.shape.name, flags.name),
     // Of the sandbox, not of its one run: a policy that lowers leaves out what it does not allow, where a run is refused.
     env: flags.env && parseEnv(flags.env),
     limits,
@@ -50,15 +52,15 @@ export function parseRunFlags(argv: readonly string[], flags: RunFlags, policy: 
     user: oneOfFlag('--user', userNames, flags.user),
     root: oneOfFlag('--root', rootModes, flags.root),
     mounts: flags.mount?.map(parseMountFlag),
-    commands: parseFlag('--command', commandsSchema, flags.command),
+    commands: parseFlag('--command', () => commandsSchema, flags.command),
     network: parseNetworkFlags(flags, policy),
     seccomp: flags.seccomp === undefined ? undefined : profilePath(flags.seccomp),
-    driver: parseFlag('--driver', specSchema.shape.driver, flags.driver),
+    driver: parseFlag('--driver', () => specSchema.shape.driver, flags.driver),
     minTier: oneOfFlag('--min-tier', tiers, flags.minTier),
   }
   const request = {
-    command: parseFlag('COMMAND', runRequestSchema.shape.command, argv) ?? [],
-    cwd: parseFlag('--workdir', pathSchema, flags.workdir),
+    command: isPlainCommand(argv) ? [...argv] : (parseFlag('COMMAND', () => runRequestSchema.shape.command, argv) ?? []),
+    cwd: parseFlag('--workdir', () => pathSchema, flags.workdir),
   }
   return { spec: stated(spec), request: stated(request) }
 }
@@ -69,7 +71,7 @@ const createAndCloseMs = 60_000
 function lifetimeFor(statedTime: number | undefined, { defaults, ceiling }: Capping): number | undefined {
   const time = statedTime ?? defaults.limits?.time ?? defaultLimits.timeMs
   const needed = time + createAndCloseMs
-  if (needed <= (defaults.lifetime ?? defaultLifetimeMs)) return undefined
+  if (needed <= (defaults.lifetime ?? specDefaults.lifetime)) return undefined
   const most = ceiling.lifetime
   return most !== undefined && most >= time ? Math.min(needed, most) : needed
 }
@@ -92,7 +94,7 @@ function parseEnv(assignments: readonly string[]): Record<string, string> {
     // Not by assignment, which would lose a variable named __proto__ without a word; the engine refuses it by its name.
     Object.defineProperty(env, assignment.slice(0, at), { value: assignment.slice(at + 1), enumerable: true, configurable: true, writable: true })
   }
-  parseFlag('--env', envSchema, env)
+  parseFlag('--env', () => envSchema, env)
   return env
 }
 

@@ -32,16 +32,14 @@ function checkTarget({ flag, from, to, isFolder }: Transfer): void {
 }
 
 export async function uploadAll(setting: TransferSetting): Promise<void> {
-  const files = filesOf(setting)
   for (const transfer of (setting.flags.upload ?? []).map(parseUploadFlag)) {
-    await move(transfer, setting, (onProgress) => files.upload(transfer.from, transfer.to, { signal: setting.signal, onProgress }))
+    await move(transfer, setting, (onProgress) => filesOf(setting).upload(transfer.from, transfer.to, { signal: setting.signal, onProgress }))
   }
 }
 
 export async function downloadAll(setting: TransferSetting): Promise<void> {
-  const files = filesOf(setting)
   for (const transfer of (setting.flags.download ?? []).map(parseDownloadFlag)) {
-    await move(transfer, setting, (onProgress) => files.download(transfer.from, transfer.to, { signal: setting.signal, onProgress }))
+    await move(transfer, setting, (onProgress) => filesOf(setting).download(transfer.from, transfer.to, { signal: setting.signal, onProgress }))
   }
 }
 

@@ -1,7 +1,8 @@
 /** What calls on files may be given besides a path. The signal of a call is no matter of a schema. */
 import * as z from 'zod'
 import { deferred } from './deferred.js'
-import { textSchema, userNames } from './spec.js'
+import { textSchema } from './spec.js'
+import { userNames } from './spec-words.js'
 
 const offsetSchema = deferred(() => z.int().min(0))
 export const modeSchema = deferred(() => z.int().min(0).max(0o7777))

@@ -1,5 +1,8 @@
 import * as z from 'zod'
+import type { LimitName } from './limit-words.js'
 import { bytesSchema, durationSchema } from './quantities.js'
+
+export type { LimitName, Limits } from './limit-words.js'
 
 const MiB = 2 ** 20
 
@@ -36,41 +39,9 @@ export const limitsSchema = z.strictObject({
   writeRate: bytesSchema({ min: 4096, max: 2 ** 44, example: '10m' }).optional(),
   /** What one run may print, stdout and stderr together. Stated or capped, it holds every run; the default only those that are captured. Background processes have none. */
   output: bytesSchema({ min: 0, max: 2 ** 30, example: '10m' }).optional(),
-})
+} satisfies Record<LimitName, z.ZodType>)
 
 export type LimitsInput = z.input<typeof limitsSchema>
-export type LimitName = keyof z.output<typeof limitsSchema>
-
-/** Every limit in base units, and the names of those the user stated. Undefined: not limited by itself, because nobody asked for it. */
-export interface Limits {
-  readonly memoryBytes: number
-  readonly cpus: number
-  readonly cpuTimeMs: number | undefined
-  readonly timeMs: number
-  readonly diskBytes: number
-  readonly inodes: number
-  readonly fileSizeBytes: number
-  readonly openFiles: number
-  readonly processes: number
-  readonly readBytesPerSecond: number | undefined
-  readonly writeBytesPerSecond: number | undefined
-  readonly outputBytes: number
-  readonly stated: readonly LimitName[]
-}
-
-/** `inodes` and `fileSize` follow the disk when they are not stated. */
-export const defaultLimits: Omit<Limits, 'stated' | 'inodes' | 'fileSizeBytes'> = {
-  memoryBytes: 512 * MiB,
-  cpus: 0.5,
-  cpuTimeMs: undefined,
-  timeMs: 60_000,
-  diskBytes: 100 * MiB,
-  openFiles: 4096,
-  processes: 64,
-  readBytesPerSecond: undefined,
-  writeBytesPerSecond: undefined,
-  outputBytes: 10 * MiB,
-}
 
 /** What a single run may be held to below its sandbox's own limits. Time and output have fields of their own in a run's request. */
 export const runLimitsSchema = limitsSchema.pick({ memory: true, cpuTime: true, processes: true, fileSize: true, openFiles: true })

@@ -3,21 +3,8 @@ import { deferred } from './deferred.js'
 import { limitsSchema } from './limits.js'
 import { maxConnectionsSchema, networkBytesSchema, networkHostSchema, networkRateSchema, networkSchema } from './network.js'
 import type { Json } from './posture.js'
-import {
-  commandsSchema,
-  driverNameSchema,
-  envNameSchema,
-  envSchema,
-  labelSchema,
-  lifetimeSchema,
-  mountModes,
-  pathSchema,
-  rootModes,
-  seccompSchema,
-  templateSchema,
-  tiers,
-  userNames,
-} from './spec.js'
+import { commandsSchema, driverNameSchema, envNameSchema, envSchema, labelSchema, lifetimeSchema, pathSchema, seccompSchema, templateSchema } from './spec.js'
+import { mountModes, rootModes, tiers, userNames } from './spec-words.js'
 
 /** Policies that come with us, from the narrowest to the widest. */
 export const presetNames = ['strict', 'default', 'data'] as const

@@ -1,10 +1,10 @@
 import * as z from 'zod'
 import { deferred } from './deferred.js'
-import { limitsSchema } from './limits.js'
+import { limitNames } from './limit-words.js'
 import type { Json } from './posture.js'
 import type { Outcome } from './run.js'
 import { snapshotIdSchema } from './snapshots.js'
-import { tiers, userNames } from './spec.js'
+import { tiers, userNames } from './spec-words.js'
 import { templateIdSchema } from './templates.js'
 
 /** The record of what was enforced. Everything but `signature.value` is signed, in canonical form: keys sorted, no white space (RFC 8785). */
@@ -184,4 +184,4 @@ export type ReceiptRun = z.output<typeof runSchema>
 export type UnsignedReceipt = Omit<Receipt, 'signature'>
 
 /** Every limit has a control of this name. */
-export const limitControls = Object.keys(limitsSchema.shape).map((name) => `limit.${name}`)
+export const limitControls = limitNames.map((name) => `limit.${name}`)

@@ -1,7 +1,8 @@
 import * as z from 'zod'
 import { runLimitsSchema } from './limits.js'
 import { bytesSchema, durationSchema } from './quantities.js'
-import { envSchema, labelSchema, pathSchema, textSchema, userNames } from './spec.js'
+import { envSchema, labelSchema, pathSchema, textSchema } from './spec.js'
+import { userNames } from './spec-words.js'
 
 /** A string is given to the cell's shell; an array is executed as it is. */
 export const commandSchema = z.union([textSchema.min(1, 'must not be empty'), z.array(textSchema).min(1, 'must name a program')], {

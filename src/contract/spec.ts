@@ -6,13 +6,9 @@ import { networkSchema } from './network.js'
 import type { PolicyInput, PresetName } from './policy.js'
 import { bytesSchema, durationSchema } from './quantities.js'
 import { snapshotReferenceSchema } from './snapshots.js'
+import { mountModes, rootModes, specDefaults, tiers, userNames } from './spec-words.js'
 
-/** How strong a boundary is, weakest first. `none` is the fake driver's: never chosen unless asked for by name. */
-export const tiers = ['none', 'wasm', 'process', 'container', 'gvisor', 'vm'] as const
-export type Tier = (typeof tiers)[number]
-
-export const userNames = ['user', 'root'] as const
-export type UserName = (typeof userNames)[number]
+export type { RootMode, Tier, UserName } from './spec-words.js'
 
 const noNul = (text: string): boolean => !text.includes('\0')
 
@@ -36,9 +32,6 @@ export const labelSchema = z
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused here
   .regex(/^[^\u0000-\u001f\u007f]*$/, 'must not contain control characters')
 
-/** `overlay`: it can be written to, but what is written stays in the cell, counts to its disk and is gone with it. */
-export const mountModes = ['ro', 'overlay', 'rw'] as const
-
 /** A folder or file of the host's that a cell can see. */
 export const mountSchema = z.strictObject({
   source: pathSchema,
@@ -48,23 +41,17 @@ export const mountSchema = z.strictObject({
 
 export type Mount = z.output<typeof mountSchema>
 
-/** Whether the root filesystem can be written to: not at all, or all of it in a layer that counts as the cell's disk. */
-export const rootModes = ['readonly', 'overlay'] as const
-export type RootMode = (typeof rootModes)[number]
-
 export const templateSchema = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,62}$/, "must be a template's name, such as 'python'")
 export const lifetimeSchema = durationSchema({ min: 1, max: 30 * 86_400_000, example: '5m' })
 const idleSchema = durationSchema({ min: 100, max: 30 * 86_400_000, example: '5m' })
-export const defaultLifetimeMs = 300_000
 const ringSchema = bytesSchema({ min: 0, max: 64 * 2 ** 20, example: '1m' })
-const defaultRingBytes = 2 ** 20
 export const driverNameSchema = z.string().min(1).max(40)
 export const commandsSchema = z.array(textSchema.min(1, 'must not be empty')).max(256)
 export const seccompSchema = z.union([textSchema.min(1, 'must not be empty'), z.record(z.string(), z.unknown())])
 
 /** What a user asks for when creating a sandbox. */
 export const specSchema = z.strictObject({
-  template: templateSchema.default('host'),
+  template: templateSchema.default(specDefaults.template),
   /** The snapshot that it begins with, by id or name; of the same template. */
   from: snapshotReferenceSchema.optional(),
   name: labelSchema.optional(),
@@ -72,27 +59,27 @@ export const specSchema = z.strictObject({
   metadata: z.record(labelSchema, z.string().max(4096)).default({}),
   limits: limitsSchema.default({}),
   /** From creation to closing, whatever runs; it stands still while the sandbox is paused. */
-  lifetime: lifetimeSchema.default(defaultLifetimeMs),
+  lifetime: lifetimeSchema.default(specDefaults.lifetime),
   /** How long nothing may be asked of it and nothing work in it; any time when not given. */
   idle: idleSchema.optional(),
   /** What happens when its lifetime or its idle time is over. */
-  onExpiry: z.enum(expiryActs).default('close'),
+  onExpiry: z.enum(expiryActs).default(specDefaults.onExpiry),
   env: envSchema.default({}),
   /** Where runs start; the cell's workspace when not given. */
   cwd: pathSchema.optional(),
-  user: z.enum(userNames).default('user'),
-  root: z.enum(rootModes).default('readonly'),
+  user: z.enum(userNames).default(specDefaults.user),
+  root: z.enum(rootModes).default(specDefaults.root),
   mounts: z.array(mountSchema).max(64).default([]),
   /** The only programs that may be executed, by name or absolute path; all when not given, none when empty. */
   commands: commandsSchema.optional(),
   /** The way out, and what it allows. False: there is none, and never will be. */
-  network: networkSchema.default(false),
+  network: networkSchema.default(specDefaults.network),
   /** A seccomp profile in Docker's JSON format instead of the default one: the path of a file, or its content. */
   seccomp: seccompSchema.optional(),
   /** How much of what a kept process prints is held for its readers, stdout and stderr together; what is older is dropped, and counted. */
-  ring: ringSchema.default(defaultRingBytes),
+  ring: ringSchema.default(specDefaults.ring),
   driver: driverNameSchema.optional(),
-  minTier: z.enum(tiers).default('process'),
+  minTier: z.enum(tiers).default(specDefaults.minTier),
   /** Fills what the rest leaves unstated, and caps what it states. Parsed by whoever applies it, before anything else is. */
   policy: z.custom<PresetName | PolicyInput>().optional(),
 })

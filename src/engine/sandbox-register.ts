@@ -34,7 +34,7 @@ export class SandboxRegister {
 
   /** Also one that is over and not gone yet. */
   get(id: string): LiveSandbox | undefined {
-    return this.#sandboxes.get(parseId(id))
+    return this.#sandboxes.get(id) ?? this.#sandboxes.get(parseId(id))
   }
 
   /** Throws why it is gone, or SandboxError('not-found'). */

@@ -1,4 +1,4 @@
-import { type LimitName, limitsSchema } from '../contract/limits.js'
+import { type LimitName, limitNames } from '../contract/limit-words.js'
 import type { Ceiling } from '../contract/policy.js'
 import type { Finding } from './audit.js'
 import { valueInWords } from './policy-words.js'
@@ -26,7 +26,7 @@ const uncapped: Readonly<Record<LimitName, readonly [severity: Finding['severity
 
 /** Caps that are missing, and caps that are none on this machine. */
 export function auditLimits({ limits = {}, lifetime }: Ceiling, machine: Machine): Finding[] {
-  const names = Object.keys(limitsSchema.shape) as LimitName[]
+  const names: readonly LimitName[] = limitNames
   const missing = names
     .filter((name) => limits[name] === undefined)
     .map((name): Finding => ({ severity: uncapped[name][0], field: `ceiling.limits.${name}`, grant: 'no cap', consequence: uncapped[name][1] }))

@@ -1,6 +1,6 @@
-import { type LimitName, limitsSchema } from '../contract/limits.js'
+import { type LimitName, limitNames } from '../contract/limit-words.js'
 import type { Ceiling } from '../contract/policy.js'
-import { type Tier, tiers } from '../contract/spec.js'
+import { type Tier, tiers } from '../contract/spec-words.js'
 import { intersectNetworks } from './network-ceiling.js'
 import { isWithin, normalPath } from './host-path.js'
 
@@ -38,7 +38,7 @@ function least(a: number | undefined, b: number | undefined): number | undefined
 }
 
 function leastLimits(a: Ceiling['limits'] = {}, b: Ceiling['limits'] = {}): Ceiling['limits'] {
-  const names = Object.keys(limitsSchema.shape) as LimitName[]
+  const names: readonly LimitName[] = limitNames
   return orNothing(Object.fromEntries(names.map((name) => [name, least(a[name], b[name])])))
 }
 

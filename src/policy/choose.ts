@@ -3,7 +3,8 @@ import { type ErrorCode, SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
 import type { SandboxInfo } from '../contract/platform.js'
 import { bytesInUnits } from '../contract/quantities.js'
-import { type Spec, tiers, type UserName } from '../contract/spec.js'
+import type { Spec, UserName } from '../contract/spec.js'
+import { tiers } from '../contract/spec-words.js'
 
 export interface Choice {
   readonly probe: Probe

@@ -1,8 +1,9 @@
 import type * as z from 'zod'
-import { defaultLimits, type LimitName, limitsSchema } from '../contract/limits.js'
+import { defaultLimits, type LimitName, limitNames } from '../contract/limit-words.js'
 import type { Ceiling, Origins, Policy, PolicyDefaults } from '../contract/policy.js'
 import { type SpecInput, specSchema } from '../contract/spec.js'
 import { stated } from './ceiling.js'
+import { plainSpec } from './plain-spec.js'
 import { parseObject } from './refusal.js'
 import { fileSizeFor, inodesFor } from './spec.js'
 import type { Excess, Wish } from './wish.js'
@@ -21,7 +22,7 @@ type Origin = 'spec' | 'policy' | 'nobody'
 
 /** Throws SandboxError('invalid') naming the field of a spec that is wrong in itself. */
 export function fillSpec(input: unknown, { defaults, ceiling }: Pick<Policy, 'defaults' | 'ceiling'>): Filled {
-  const parsed = parseObject(specSchema, input, { what: 'spec', objects: objectsIn(input) })
+  const parsed = plainSpec(input) ?? parseObject(specSchema, input, { what: 'spec', objects: objectsIn(input) })
   const asked = stated(input as SpecInput)
   const limits = stated(parsed.limits)
   const given = stated(defaults)
@@ -132,7 +133,7 @@ interface Outcome {
 export function originsOf({ parsed, originOf }: Filled, { held, ceiling }: Outcome): Origins {
   const fields = ['lifetime', 'minTier', 'user', 'root', 'template', 'mounts', 'commands', 'network', 'env', 'seccomp'] as const
   const isChanged = (field: (typeof fields)[number]): boolean => field !== 'seccomp' && JSON.stringify(held[field]) !== JSON.stringify(parsed[field])
-  const limits = (Object.keys(limitsSchema.shape) as LimitName[]).map((name) => [`limits.${name}`, ceiling.limits?.[name] !== undefined] as const)
+  const limits = limitNames.map((name) => [`limits.${name}`, ceiling.limits?.[name] !== undefined] as const)
   return Object.fromEntries(
     [...limits, ...fields.map((field) => [field, isChanged(field)] as const)].flatMap(([field, isPolicys]) => {
       const origin = originOf(field)

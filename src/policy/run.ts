@@ -4,6 +4,7 @@ import type { LimitName, runLimitsSchema } from '../contract/limits.js'
 import { type onOutputLimit, runRequestSchema, type TerminalSize } from '../contract/run.js'
 import type { Spec, UserName } from '../contract/spec.js'
 import { checkCommand, checkEnv } from './bounds.js'
+import { plainRequest } from './plain-request.js'
 import { valueInWords } from './policy-words.js'
 import { parseObject } from './refusal.js'
 
@@ -50,7 +51,7 @@ export interface PlannedLimits {
 
 /** Throws SandboxError('invalid') naming the field: before anything starts. `asked`: the limits that were asked for, rather than capped or our own. */
 export function planRun(request: unknown, spec: Spec, asked: readonly LimitName[] = spec.limits.stated): RunPlan {
-  const parsed = parseObject(runRequestSchema, request, { what: 'run', objects: ['env', 'output', 'limits', 'terminal'] })
+  const parsed = plainRequest(request) ?? parseObject(runRequestSchema, request, { what: 'run', objects: ['env', 'output', 'limits', 'terminal'] })
   const { limits } = spec
   const env = { ...spec.env, ...parsed.env }
   checkCommand(parsed.command)

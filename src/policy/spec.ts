@@ -1,21 +1,21 @@
 import * as z from 'zod'
 import { deferred } from '../contract/deferred.js'
 import { SandboxError } from '../contract/errors.js'
-import type { LimitName, Limits } from '../contract/limits.js'
-import { defaultLimits, limitsSchema } from '../contract/limits.js'
+import { defaultLimits, type LimitName, limitNames, type Limits } from '../contract/limit-words.js'
+import { limitsSchema } from '../contract/limits.js'
 import { plainObjectRefusal } from '../contract/plain-object.js'
 import type { SandboxFilter, SandboxInfo } from '../contract/platform.js'
 import { idSchema, type Spec, specSchema } from '../contract/spec.js'
 import { checkEnv } from './bounds.js'
 import { checkMountTargets } from './mounts.js'
 import { networkRules } from './network-rules.js'
+import { plainSpec } from './plain-spec.js'
 import { parseObject, parseWith } from './refusal.js'
-
-const limitNames = Object.keys(limitsSchema.shape) as LimitName[]
 
 /** What a user asked for, checked field by field and completed. Throws SandboxError('invalid') naming the field. */
 export function parseSpec(input: unknown): Spec {
-  const { limits, lifetime, idle, ...rest } = parseObject(specSchema, input, { what: 'spec', objects: ['limits', 'env', 'metadata'] })
+  const parsed = plainSpec(input) ?? parseObject(specSchema, input, { what: 'spec', objects: ['limits', 'env', 'metadata'] })
+  const { limits, lifetime, idle, ...rest } = parsed
   checkEnv(rest.env)
   checkMountTargets(rest.mounts)
   if (rest.network !== false) networkRules(rest.network)

@@ -1,7 +1,6 @@
 import type { DriverLimit } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
-import type { LimitName, Limits } from '../contract/limits.js'
-import { limitsSchema } from '../contract/limits.js'
+import { type LimitName, limitNames, type Limits } from '../contract/limit-words.js'
 import type { Json, Observation, Posture } from '../contract/posture.js'
 import type { ReceiptControl } from '../contract/receipt.js'
 import { isObject, isSame } from './difference.js'
@@ -30,7 +29,7 @@ type Finding = Pick<ReceiptControl, 'enforced' | 'evidence' | 'source' | 'verdic
 
 /** One control for every limit there is, whoever enforces it. */
 export function limitControlsOf(facts: ReceiptFacts): ReceiptControl[] {
-  return (Object.keys(limitsSchema.shape) as LimitName[]).map((name) => {
+  return limitNames.map((name) => {
     const requested = valueOf[name](facts.info.spec.limits) ?? null
     const stated = statedBy(facts, `limits.${name}`)
     return { control: `limit.${name}`, subject: 'cell', requested, stated, ...findingOf(name, requested, facts) }

@@ -1,6 +1,5 @@
 import { constants } from 'node:os'
 import * as z from 'zod'
-import { toDotPath } from 'zod/v4/core'
 import { SandboxError } from '../contract/errors.js'
 import { parseJson } from '../contract/json-text.js'
 
@@ -117,7 +116,7 @@ export function parseSeccompProfile(text: string, source: string): SeccompProfil
 }
 
 function describeIssue(issue: z.core.$ZodIssue): string {
-  const place = toDotPath(issue.path)
+  const place = issue.path.map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${String(part)}`)).join('')
   const unknown = issue.code === 'unrecognized_keys' ? `unknown field ${issue.keys.map((key) => `'${key}'`).join(', ')}` : issue.message
   return place === '' ? unknown : `${place}: ${unknown}`
 }

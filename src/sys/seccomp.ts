@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { readFileSync, statSync } from 'node:fs'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { arch, release } from 'node:os'
 import { dirname, join } from 'node:path'
 import { buffer, text } from 'node:stream/consumers'
@@ -41,11 +42,11 @@ export interface SeccompCompiler {
 
 export function createSeccompCompiler({ cacheDir }: SeccompOptions): SeccompCompiler {
   const compile: SeccompCompiler['compile'] = (source, guest = {}) => compileCached({ source, guest, cacheDir })
-  return { compile, compileDefault: async (guest) => compile(await readDefaultProfile(), guest) }
+  return { compile, compileDefault: async (guest) => compile(readDefaultProfile(), guest) }
 }
 
-async function readDefaultProfile(): Promise<SeccompSource> {
-  return { text: await readFile(new URL('./profiles/default.json', import.meta.url), 'utf8'), name: 'default.json' }
+function readDefaultProfile(): SeccompSource {
+  return { text: readFileSync(new URL('./profiles/default.json', import.meta.url), 'utf8'), name: 'default.json' }
 }
 
 function hostArch(): SeccompTarget['arch'] {
@@ -69,11 +70,12 @@ async function compileCached({ source, guest, cacheDir }: Order): Promise<Uint8A
   const program = nativeProgram('seccomp-compile')
   const target: SeccompTarget = { arch: hostArch(), kernel: release(), capabilities: guest.capabilities ?? [] }
   const withoutNamelessFiles = guest.withoutNamelessFiles ?? false
-  const { size, mtimeMs, ctimeMs } = await stat(program)
+  // Small files, which are read sooner than another thread could be asked to.
+  const { size, mtimeMs, ctimeMs } = statSync(program)
   // A profile that was compiled before was valid then, so reading it again is not needed on the way to a cell.
   const facts = JSON.stringify([edition, source.text, target, withoutNamelessFiles, size, mtimeMs, ctimeMs])
   const place = join(cacheDir, 'seccomp', `${createHash('sha256').update(facts).digest('hex')}.bpf`)
-  const cached = await readCached(place)
+  const cached = readCached(place)
   if (cached) return cached
   const { name } = source
   const lines = seccompLines({ profile: parseSeccompProfile(source.text, name), target, name, withoutNamelessFiles })
@@ -85,11 +87,19 @@ async function compileCached({ source, guest, cacheDir }: Order): Promise<Uint8A
 }
 
 /** The digest in front tells a file that a crash or a full disk cut short from a filter. */
-async function readCached(place: string): Promise<Uint8Array | undefined> {
-  const bytes = await readFile(place).catch(() => undefined)
+function readCached(place: string): Uint8Array | undefined {
+  const bytes = bytesOf(place)
   if (bytes === undefined || bytes.length <= DIGEST_BYTES) return undefined
   const filter = bytes.subarray(DIGEST_BYTES)
   return digestOf(filter).equals(bytes.subarray(0, DIGEST_BYTES)) ? filter : undefined
+}
+
+function bytesOf(place: string): Buffer | undefined {
+  try {
+    return readFileSync(place)
+  } catch {
+    return undefined
+  }
 }
 
 function digestOf(bytes: Uint8Array): Buffer {

@@ -1,6 +1,6 @@
 import { createPlatform, loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
 import type { CodeEnding, Language } from '../../contract/code.js'
-import { defaultLimits } from '../../contract/limits.js'
+import { defaultLimits } from '../../contract/limit-words.js'
 import type { Platform, SandboxInfo } from '../../contract/platform.js'
 import type { Policy } from '../../contract/policy.js'
 import type { SpecInput } from '../../contract/spec.js'

@@ -1,4 +1,3 @@
-import '../parse-once.js'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createPlatform, loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
 import type { ChangeSet } from '../../contract/changes.js'

@@ -1,6 +1,6 @@
 import type { DriverLimit } from '../../contract/driver.js'
 import type { LimitsInput } from '../../contract/limits.js'
-import { tiers } from '../../contract/spec.js'
+import { tiers } from '../../contract/spec-words.js'
 import { ensure, ensureExited, ensureRejects, ensureSame } from '../check.js'
 import { askPython, python, withSandbox } from '../guest.js'
 import { ensureLeavesNothing } from '../leftovers.js'

@@ -1,7 +1,7 @@
 import { connectWarden } from '../../channel/index.js'
 import type { Cell, CellSpec, Obstacle, Probe } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
-import { defaultLimits } from '../../contract/limits.js'
+import { defaultLimits } from '../../contract/limit-words.js'
 import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { nativeProgram } from '../../sys/native.js'
 import { randomId } from '../../sys/random-id.js'
