@@ -23,6 +23,11 @@ static void close_span(unsigned first, unsigned last)
         close((int)fd);
 }
 
+void close_inherited_from(unsigned first)
+{
+    close_span(first, ~0U);
+}
+
 static int compare_numbers(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;

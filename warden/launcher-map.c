@@ -97,13 +97,13 @@ static _Noreturn void run_mapper(int info, int block, const struct options *opti
     _exit(0);
 }
 
-void fork_mapper(const struct options *options)
+struct mapper fork_mapper(const struct options *options)
 {
     int info[2];
     int block[2];
 
     if (!options->map)
-        return;
+        return (struct mapper){ -1, -1 };
     if (pipe2(info, O_CLOEXEC) != 0 || pipe2(block, O_CLOEXEC) != 0)
         fail("create", "pipe");
     for (int i = 0; i < 2; i++) {
@@ -122,6 +122,5 @@ void fork_mapper(const struct options *options)
     close(block[1]);
     if (options->inspect_fd >= 0)
         close(options->inspect_fd);
-    place_descriptor(info[1], options->info_fd);
-    place_descriptor(block[0], options->block_fd);
+    return (struct mapper){ .info = info[1], .block = block[0] };
 }

@@ -34,12 +34,16 @@ static void drop_ids(const struct options *options)
 {
     if (!options->drop)
         return;
+    if (options->builds && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0)
+        fail("keep", "capabilities");
     if (setgroups(0, NULL) != 0)
         fail("drop", "groups");
     if (setresgid(options->drop_to, options->drop_to, options->drop_to) != 0)
         fail("drop", "gid");
     if (setresuid(options->drop_to, options->drop_to, options->drop_to) != 0)
         fail("drop", "uid");
+    if (options->builds)
+        keep_right_to_namespaces();
 }
 
 /* After the ids are dropped, because a change of ids clears the signal; the owner may have died before it was set. */
@@ -60,10 +64,14 @@ void leave_session(void)
         fail("start", "session");
 }
 
-static _Noreturn void execute(int program, const struct options *options)
+static _Noreturn void execute(int program, const struct options *options, const struct mapper *mapper)
 {
     char *const environment[] = { NULL };
 
+    if (options->map) {
+        place_descriptor(mapper->info, options->info_fd);
+        place_descriptor(mapper->block, options->block_fd);
+    }
     /* A setuid bwrap would refuse the flags we need; with this it runs as what we are. */
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         fail("set", "no_new_privs");
@@ -96,6 +104,7 @@ void launch(int argc, char **argv)
     struct options options;
 
     parse_options(&options, argc, argv);
+    options.builds = options.builds && can_build();
     arrange_descriptors(&options);
     clone_layers(&options);
     /* By descriptor, because staging covers /tmp. */
@@ -112,10 +121,12 @@ void launch(int argc, char **argv)
     stage_sources(&options);
     if (!covered)
         enter_groups(&options);
-    fork_mapper(&options);
+    struct mapper mapper = fork_mapper(&options);
     drop_ids(&options);
     die_with_parent(&options);
-    execute(program, &options);
+    if (options.builds)
+        build_cell(&options, &mapper);
+    execute(program, &options, &mapper);
 }
 
 int main(int argc, char **argv)

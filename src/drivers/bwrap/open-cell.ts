@@ -115,7 +115,9 @@ function planOf({ spec, lease, unveilable, sources, programs }: Opening): CellPl
   const bwrap = programs?.bwrap ?? bwrapPath()
   if (bwrap === undefined) throw new SandboxError('unavailable', 'the program bwrap is not installed', { hint: 'glovebox doctor' })
   const found = { launcher: programs?.launcher ?? nativeProgram('launcher'), bwrap, warden: programs?.warden ?? nativeProgram('warden') }
-  return { spec, ids, programs: found, ownerPid: process.pid, unveilable, sources, ...(cgroup && { cgroups: cgroup }) }
+  // Whoever names a bwrap wants that one.
+  const builds = programs?.bwrap === undefined
+  return { spec, ids, programs: found, ownerPid: process.pid, unveilable, sources, builds, ...(cgroup && { cgroups: cgroup }) }
 }
 
 /** Resolves when the warden's first bytes are there to be read, which are left for whoever connects to it. */
