@@ -31,9 +31,11 @@
 
 enum { NAMESPACES = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP, SHELL_SIGNALED = 128 };
 
-bool can_build(void)
+bool can_build(struct steps *steps, const struct options *options)
 {
     struct mount_attributes nothing = { 0 };
+    if (!options->builds || !parse_steps(steps, options->program + 1))
+        return false;
     return syscall(SYS_mount_setattr, -1, "", AT_EMPTY_PATH, &nothing, sizeof nothing) == 0 || errno != ENOSYS;
 }
 
@@ -85,7 +87,7 @@ static void await_maps(int block)
     close(block);
 }
 
-static _Noreturn void become_program(struct steps *steps, int block)
+static _Noreturn void become_program(const struct steps *steps, int block)
 {
     char *environment[MOST_VARIABLES + 1] = { NULL };
 
@@ -99,7 +101,7 @@ static _Noreturn void become_program(struct steps *steps, int block)
     take_steps(steps);
     keep_capabilities(steps->capabilities);
     for (size_t i = 0; i < steps->variables; i++)
-        environment[i] = steps->variable[i];
+        environment[i] = (char *)steps->variable[i];
     execve(steps->program[0], steps->program, environment);
     fail("execute", steps->program[0]);
 }
@@ -119,12 +121,10 @@ void keep_right_to_namespaces(void)
     set_capabilities(1ULL << CAP_SYS_ADMIN, 0);
 }
 
-void build_cell(const struct options *options, const struct mapper *mapper)
+void build_cell(const struct steps *steps, const struct mapper *mapper)
 {
-    struct steps steps;
     char told[64];
 
-    parse_steps(&steps, options->program + 1);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         fail("set", "no_new_privs");
     pid_t first = (pid_t)syscall(SYS_clone, NAMESPACES | SIGCHLD, NULL, NULL, NULL, NULL);
@@ -132,7 +132,7 @@ void build_cell(const struct options *options, const struct mapper *mapper)
         fail("create", "namespaces");
     if (first == 0) {
         close(mapper->info);
-        become_program(&steps, mapper->block);
+        become_program(steps, mapper->block);
     }
     set_capabilities(0, 0);
     int length = snprintf(told, sizeof told, "\"child-pid\": %d\n", (int)first);

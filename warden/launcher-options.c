@@ -18,7 +18,8 @@
  *   --map BASE COUNT INFO BLOCK    id maps `0 BASE COUNT` for bwrap's child; --info-fd and --userns-block-fd are INFO and BLOCK
  *   --inspect FD                   the inherited FD on which that who writes the maps is told a pid, in digits on a line, and answers: `F` and the newest
  *                                  seccomp filter of that process, or `E` and why it cannot be read; nothing when no pid comes. Only with --map
- *   --build                        do what the options of PROGRAM, which is bwrap, say, instead of executing it, where the kernel can. Only with --map and --drop
+ *   --build                        do what PROGRAM, which is bwrap, is told, instead of executing it, where all of that is known and the kernel can. Only with
+ *                                  --map, --drop and --stage
  *   --drop ID                      run PROGRAM with this uid and gid and no groups
  */
 #include "launcher.h"

@@ -1,7 +1,6 @@
-/* The words of bwrap that cells with ids of their own are built by, and no others. */
+/* The words of bwrap that cells with ids of their own are built by. Whatever else it is told, bwrap itself does. */
 #include "launcher.h"
 
-#include <errno.h>
 #include <linux/capability.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -11,103 +10,89 @@
 #include "launcher-steps.h"
 #include "mount-calls.h"
 
-enum { DEFAULT_FILE_MODE = 0666 };
+enum { MOST_FILE_MODE = 0666 };
 
 struct word {
     const char *name;
     int values;
-    void (*take)(struct steps *steps, char **values);
+    /* Whether it is understood. */
+    bool (*take)(struct steps *steps, char **values);
 };
 
-static _Noreturn void misunderstand(const char *word)
+static bool add_step(struct steps *steps, struct step step)
 {
-    errno = EINVAL;
-    fail("build with", word);
+    if (steps->count == MOST_STEPS || step.target[0] != '/')
+        return false;
+    steps->list[steps->count++] = step;
+    return true;
 }
 
-static struct step *next_step(struct steps *steps, enum step_kind kind, const char *target)
+static bool add_bind(struct steps *steps, char **values, uint64_t flags)
 {
-    errno = E2BIG;
-    if (steps->count == MOST_STEPS)
-        fail("build with", "so many steps");
-    if (target[0] != '/')
-        misunderstand(target);
-    struct step *step = &steps->list[steps->count++];
-    step->kind = kind;
-    step->target = target;
-    return step;
+    return add_step(steps, (struct step){ .kind = STEP_BIND, .source = values[0], .target = values[1], .flags = flags | ATTR_NOSUID });
 }
 
-static void add_bind(struct steps *steps, char **values, uint64_t flags)
+static bool take_bind(struct steps *steps, char **values)
 {
-    struct step *step = next_step(steps, STEP_BIND, values[1]);
-    step->source = values[0];
-    step->flags = flags | ATTR_NOSUID;
+    return add_bind(steps, values, ATTR_NODEV);
 }
 
-static void take_bind(struct steps *steps, char **values)
+static bool take_readonly_bind(struct steps *steps, char **values)
 {
-    add_bind(steps, values, ATTR_NODEV);
+    return add_bind(steps, values, ATTR_NODEV | ATTR_RDONLY);
 }
 
-static void take_readonly_bind(struct steps *steps, char **values)
+static bool take_device_bind(struct steps *steps, char **values)
 {
-    add_bind(steps, values, ATTR_NODEV | ATTR_RDONLY);
+    return add_bind(steps, values, 0);
 }
 
-static void take_device_bind(struct steps *steps, char **values)
+static bool take_symlink(struct steps *steps, char **values)
 {
-    add_bind(steps, values, 0);
+    return add_step(steps, (struct step){ .kind = STEP_SYMLINK, .source = values[0], .target = values[1] });
 }
 
-static void take_symlink(struct steps *steps, char **values)
+static bool take_proc(struct steps *steps, char **values)
 {
-    next_step(steps, STEP_SYMLINK, values[1])->source = values[0];
+    return add_step(steps, (struct step){ .kind = STEP_PROC, .target = values[0] });
 }
 
-static void take_proc(struct steps *steps, char **values)
+static bool take_folder(struct steps *steps, char **values)
 {
-    next_step(steps, STEP_PROC, values[0]);
-}
-
-static void take_folder(struct steps *steps, char **values)
-{
-    next_step(steps, STEP_FOLDER, values[0]);
+    return add_step(steps, (struct step){ .kind = STEP_FOLDER, .target = values[0] });
 }
 
 /* MODE, then the file that it is the mode of. */
-static void take_file(struct steps *steps, char **values)
+static bool take_file(struct steps *steps, char **values)
 {
-    if (strcmp(values[1], "--file") != 0)
-        misunderstand(values[1]);
-    struct step *step = next_step(steps, STEP_FILE, values[3]);
     char *end;
-    step->mode = (mode_t)strtoul(values[0], &end, 8);
-    if (*end != '\0' || step->mode > DEFAULT_FILE_MODE)
-        misunderstand(values[0]);
-    step->fd = atoi(values[2]);
+    unsigned long mode = strtoul(values[0], &end, 8);
+    if (*end != '\0' || mode > MOST_FILE_MODE || strcmp(values[1], "--file") != 0)
+        return false;
+    return add_step(steps, (struct step){ .kind = STEP_FILE, .mode = (mode_t)mode, .fd = atoi(values[2]), .target = values[3] });
 }
 
-static void take_hostname(struct steps *steps, char **values)
+static bool take_hostname(struct steps *steps, char **values)
 {
     steps->hostname = values[0];
+    return true;
 }
 
-static void take_variable(struct steps *steps, char **values)
+static bool take_variable(struct steps *steps, char **values)
 {
-    errno = E2BIG;
-    if (steps->variables == MOST_VARIABLES || (size_t)snprintf(steps->variable[steps->variables], MOST_VARIABLE_BYTES, "%s=%s", values[0], values[1]) >= MOST_VARIABLE_BYTES)
-        fail("set", values[0]);
-    steps->variables++;
+    if (steps->variables == MOST_VARIABLES)
+        return false;
+    int length = snprintf(steps->variable[steps->variables++], MOST_VARIABLE_BYTES, "%s=%s", values[0], values[1]);
+    return length < MOST_VARIABLE_BYTES;
 }
 
-static void take_dropped(struct steps *steps, char **values)
+/* All of them, before any is added. */
+static bool take_dropped(struct steps *steps, char **values)
 {
-    if (strcmp(values[0], "ALL") != 0 || steps->capabilities != 0)
-        misunderstand("--cap-drop");
+    return strcmp(values[0], "ALL") == 0 && steps->capabilities == 0;
 }
 
-static void take_capability(struct steps *steps, char **values)
+static bool take_capability(struct steps *steps, char **values)
 {
     static const struct {
         const char *name;
@@ -120,17 +105,18 @@ static void take_capability(struct steps *steps, char **values)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strcmp(values[0], known[i].name) == 0) {
             steps->capabilities |= 1ULL << known[i].number;
-            return;
+            return true;
         }
     }
-    misunderstand(values[0]);
+    return false;
 }
 
 /* What the launcher does in any case: every namespace is the cell's own, its first process is the program, and it ends with its monitor. */
-static void take_granted(struct steps *steps, char **values)
+static bool take_granted(struct steps *steps, char **values)
 {
     (void)steps;
     (void)values;
+    return true;
 }
 
 static const struct word WORDS[] = {
@@ -154,31 +140,36 @@ static const struct word WORDS[] = {
     { "--perms", 4, take_file },
 };
 
+static bool has_values(const struct word *word, char **values)
+{
+    for (int i = 0; i < word->values; i++)
+        if (values[i] == NULL)
+            return false;
+    return true;
+}
+
 static const struct word *find_word(const char *name)
 {
     for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
         if (strcmp(WORDS[i].name, name) == 0)
             return &WORDS[i];
-    misunderstand(name);
+    return NULL;
 }
 
-static void check_values(const struct word *word, char **values)
+bool parse_steps(struct steps *steps, char **words)
 {
-    for (int i = 0; i < word->values; i++)
-        if (values[i] == NULL)
-            misunderstand(word->name);
-}
+    bool unshares = false;
 
-void parse_steps(struct steps *steps, char **words)
-{
     memset(steps, 0, offsetof(struct steps, list));
     while (*words != NULL && strcmp(*words, "--") != 0) {
         const struct word *word = find_word(*words);
-        check_values(word, words + 1);
-        word->take(steps, words + 1);
+        if (word == NULL || !has_values(word, words + 1) || !word->take(steps, words + 1))
+            return false;
+        unshares = unshares || strcmp(*words, "--unshare-all") == 0;
         words += 1 + word->values;
     }
     if (*words == NULL || words[1] == NULL || steps->hostname == NULL)
-        misunderstand("too few words");
+        return false;
     steps->program = words + 1;
+    return unshares;
 }

@@ -2,6 +2,7 @@
 #ifndef GLOVEBOX_LAUNCHER_STEPS_H
 #define GLOVEBOX_LAUNCHER_STEPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -35,8 +36,8 @@ struct steps {
     char **program;
 };
 
-/* Fails on every word that is not known: nothing that was asked for is left out. */
-void parse_steps(struct steps *steps, char **words);
+/* False when there is a word that is not known, for nothing that was asked for is left out, or one is missing without which there is no cell. */
+bool parse_steps(struct steps *steps, char **words);
 /* In the cell's own mount namespace: the root that the steps make is `/` afterwards, and nothing else can be reached. */
 void take_steps(const struct steps *steps);
 

@@ -5,6 +5,8 @@
  *   engine ── launcher ═exec═ bwrap (monitor) ── bwrap (child, new namespaces) ═exec═ warden
  *                 └─ mapper: reads the child's pid, writes its id maps, lets it go on, exits
  *
+ * With --build it is monitor and child itself, and bwrap is not executed.
+ *
  * With --serve it stays and forks one launcher after the other.
  *
  * Everything that needs privilege happens before the ids are dropped; nothing is regained. For an ordinary user the options
@@ -23,6 +25,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "launcher-steps.h"
 
 void fail(const char *verb, const char *object)
 {
@@ -102,9 +106,10 @@ static void enter_groups(struct options *options)
 void launch(int argc, char **argv)
 {
     struct options options;
+    struct steps steps;
 
     parse_options(&options, argc, argv);
-    options.builds = options.builds && can_build();
+    options.builds = can_build(&steps, &options);
     arrange_descriptors(&options);
     clone_layers(&options);
     /* By descriptor, because staging covers /tmp. */
@@ -125,7 +130,7 @@ void launch(int argc, char **argv)
     drop_ids(&options);
     die_with_parent(&options);
     if (options.builds)
-        build_cell(&options, &mapper);
+        build_cell(&steps, &mapper);
     execute(program, &options, &mapper);
 }
 

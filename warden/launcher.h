@@ -159,9 +159,11 @@ struct mapper fork_mapper(const struct options *options);
 /* Where a cell's root is built, in the staged /tmp. */
 #define NEW_ROOT "/tmp/.root"
 
-bool can_build(void);
+struct steps;
+/* Whether all that bwrap is told is understood, and the kernel has what it takes. */
+bool can_build(struct steps *steps, const struct options *options);
 /* Of everything that outlived the drop of the ids, only that without which some systems let nobody make a user namespace. */
 void keep_right_to_namespaces(void);
-_Noreturn void build_cell(const struct options *options, const struct mapper *mapper);
+_Noreturn void build_cell(const struct steps *steps, const struct mapper *mapper);
 
 #endif
