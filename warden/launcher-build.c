@@ -2,7 +2,7 @@
  * A cell built without bwrap, of the same words:
  *
  *   launcher (monitor) ── first process, in namespaces of its own ═exec═ warden
- *       └─ mapper
+ *       └─ inspector: reads the filter of one process, and exits
  *
  * Whoever may map ranges of ids may do all that bwrap does, and to start a program that looks for itself in /proc after each mount takes longer than the mounts.
  * What is asked of the kernel is the same, in the same order of rights: the monitor is dropped to an id that owns nothing before the cell exists; the first process
@@ -16,7 +16,6 @@
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -27,7 +26,6 @@
 
 #include "launcher-steps.h"
 #include "mount-calls.h"
-#include "newest-filter.h"
 
 enum { NAMESPACES = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP, SHELL_SIGNALED = 128 };
 
@@ -75,7 +73,7 @@ static void raise_loopback(void)
     close(fd);
 }
 
-/* Without maps nobody has an id here. Whoever writes them kills this when it cannot. */
+/* Without maps nobody has an id here. Whoever writes them says so by one byte, and is gone when none comes. */
 static void await_maps(int block)
 {
     char byte;
@@ -91,7 +89,7 @@ static _Noreturn void become_program(const struct steps *steps, int block)
 {
     char *environment[MOST_VARIABLES + 1] = { NULL };
 
-    /* Before anything else: a monitor that died by now is noticed by the mapper, which lets nobody go on then. */
+    /* Before anything else: a monitor that has died by now says nothing any more. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
         fail("set", "parent death signal");
     await_maps(block);
@@ -116,28 +114,42 @@ static _Noreturn void monitor_cell(pid_t first)
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : SHELL_SIGNALED + WTERMSIG(status));
 }
 
-void keep_right_to_namespaces(void)
+void keep_rights_of_builder(void)
 {
-    set_capabilities(1ULL << CAP_SYS_ADMIN, 0);
+    const uint64_t rights = 1ULL << CAP_SYS_ADMIN | 1ULL << CAP_SYS_CHROOT | 1ULL << CAP_SETUID | 1ULL << CAP_SETGID | 1ULL << CAP_DAC_OVERRIDE;
+    set_capabilities(rights, 0);
 }
 
-void build_cell(const struct steps *steps, const struct mapper *mapper)
+/* What was staged is the cell's alone from now on: nobody is to wait for its end when the monitor ends. */
+static void go_home(int home)
 {
-    char told[64];
+    if (setns(home, CLONE_NEWNS) != 0)
+        fail("leave", "staged mounts");
+}
+
+void build_cell(const struct options *options, const struct steps *steps, int home)
+{
+    int block[2];
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         fail("set", "no_new_privs");
+    if (pipe2(block, O_CLOEXEC) != 0)
+        fail("create", "pipe");
+    for (int i = 0; i < 2; i++)
+        block[i] = move_own(block[i]);
     pid_t first = (pid_t)syscall(SYS_clone, NAMESPACES | SIGCHLD, NULL, NULL, NULL, NULL);
     if (first < 0)
         fail("create", "namespaces");
     if (first == 0) {
-        close(mapper->info);
-        become_program(steps, mapper->block);
+        close(block[1]);
+        become_program(steps, block[0]);
     }
+    if (!write_maps(first, options) || write(block[1], "1", 1) != 1) {
+        kill(first, SIGKILL);
+        _exit(LAUNCHER_FAILED);
+    }
+    go_home(home);
     set_capabilities(0, 0);
-    int length = snprintf(told, sizeof told, "\"child-pid\": %d\n", (int)first);
-    if (!write_all(mapper->info, told, (size_t)length))
-        fail("tell", "mapper");
     close_inherited_from(3);
     monitor_cell(first);
 }

@@ -44,6 +44,11 @@ static void close_all_but(int *kept, size_t count)
     close_span(first, ~0U);
 }
 
+void close_all_but_one(int kept)
+{
+    close_all_but(&kept, 1);
+}
+
 /* Out of the way first: the numbers that were inherited are wanted for other things. */
 static void close_inherited(struct options *options)
 {

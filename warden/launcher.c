@@ -47,7 +47,7 @@ static void drop_ids(const struct options *options)
     if (setresuid(options->drop_to, options->drop_to, options->drop_to) != 0)
         fail("drop", "uid");
     if (options->builds)
-        keep_right_to_namespaces();
+        keep_rights_of_builder();
 }
 
 /* After the ids are dropped, because a change of ids clears the signal; the owner may have died before it was set. */
@@ -117,8 +117,16 @@ void launch(int argc, char **argv)
     if (program < 0)
         fail("open", options.program[0]);
     program = move_own(program);
+    /* Where the mounts are that staging copies. */
+    int home = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (home < 0)
+        fail("open", "mount namespace");
+    home = move_own(home);
     umask(022);
     leave_session();
+    /* While there is time: whoever is to say that the groups are there still makes them. */
+    if (options.builds)
+        fork_inspector(&options);
     /* What is staged is of a fixed size, so it may as well count to the owner. */
     bool covered = has_groups_below_tmp(&options);
     if (covered)
@@ -126,11 +134,11 @@ void launch(int argc, char **argv)
     stage_sources(&options);
     if (!covered)
         enter_groups(&options);
-    struct mapper mapper = fork_mapper(&options);
+    struct mapper mapper = options.builds ? (struct mapper){ -1, -1 } : fork_mapper(&options);
     drop_ids(&options);
     die_with_parent(&options);
     if (options.builds)
-        build_cell(&steps, &mapper);
+        build_cell(&options, &steps, home);
     execute(program, &options, &mapper);
 }
 

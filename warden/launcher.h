@@ -113,6 +113,8 @@ void leave_session(void);
 void arrange_descriptors(struct options *options);
 void open_for_program(const struct options *options);
 void close_inherited_from(unsigned first);
+/* From 3 up. */
+void close_all_but_one(int kept);
 /* Whether a file to join or open lies where staging covers it. */
 bool has_groups_below_tmp(const struct options *options);
 /* Moves a descriptor of the launcher's own out of the way of the numbers on the command line; closed on exec. */
@@ -155,6 +157,9 @@ _Noreturn void resize_disk(char **values);
 
 /* Forks the process that writes the id maps of the cell's first process once it exists, and then reads the filter of one process. */
 struct mapper fork_mapper(const struct options *options);
+/* The same without the maps. */
+void fork_inspector(const struct options *options);
+bool write_maps(pid_t child, const struct options *options);
 
 /* Where a cell's root is built, in the staged /tmp. */
 #define NEW_ROOT "/tmp/.root"
@@ -162,8 +167,9 @@ struct mapper fork_mapper(const struct options *options);
 struct steps;
 /* Whether all that bwrap is told is understood, and the kernel has what it takes. */
 bool can_build(struct steps *steps, const struct options *options);
-/* Of everything that outlived the drop of the ids, only that without which some systems let nobody make a user namespace. */
-void keep_right_to_namespaces(void);
-_Noreturn void build_cell(const struct steps *steps, const struct mapper *mapper);
+/* Of everything that outlives the drop of the ids, only what it takes to make the cell's namespaces, to write its maps, and to leave where it was staged. */
+void keep_rights_of_builder(void);
+/* `home` is the mount namespace that the launcher was started in. */
+_Noreturn void build_cell(const struct options *options, const struct steps *steps, int home);
 
 #endif
