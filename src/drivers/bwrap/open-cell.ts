@@ -4,7 +4,6 @@ import type { Cell, CellSpec, GuestUser } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Limits } from '../../contract/limits.js'
 import type { MountSource } from '../../sys/mount-source.js'
-import { nativeProgram } from '../../sys/native.js'
 import { childrenOf, innerPid } from '../../sys/posture/process-tree.js'
 import { resizeDisk } from '../../sys/resize-disk.js'
 import type { SpawnedProcess } from '../../sys/spawn.js'
@@ -17,7 +16,6 @@ import type { OwnPosture } from './cell-posture.js'
 import { createCellLimits } from './cell-limits.js'
 import { networkEnvironment, openCertificates } from './cell-network.js'
 import type { CellSpawner, SpawnOrder } from './cell-spawner.js'
-import { bwrapPath } from './facts.js'
 import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
 import { inspectorDescriptor } from './placed-mounts.js'
@@ -31,8 +29,9 @@ export interface Opening {
   readonly own: OwnPosture
   /** Of the spec's mounts; left open. */
   readonly sources: readonly MountSource[]
-  /** Instead of those that are found. */
-  readonly programs?: Partial<CellPrograms> | undefined
+  readonly programs: CellPrograms
+  /** Whether the launcher may do itself what bwrap is told. */
+  readonly builds: boolean
 }
 
 /** What a launcher that was told to await it reads before the warden is there. */
@@ -110,14 +109,9 @@ function usersOf({ ids }: Lease): GuestUser[] {
   return guestUsers(ids).map((user) => ({ ...user, groups }))
 }
 
-function planOf({ spec, lease, unveilable, sources, programs }: Opening): CellPlan {
+function planOf({ spec, lease, unveilable, sources, programs, builds }: Opening): CellPlan {
   const { ids, cgroup } = lease
-  const bwrap = programs?.bwrap ?? bwrapPath()
-  if (bwrap === undefined) throw new SandboxError('unavailable', 'the program bwrap is not installed', { hint: 'glovebox doctor' })
-  const found = { launcher: programs?.launcher ?? nativeProgram('launcher'), bwrap, warden: programs?.warden ?? nativeProgram('warden') }
-  // Whoever names a bwrap wants that one.
-  const builds = programs?.bwrap === undefined
-  return { spec, ids, programs: found, ownerPid: process.pid, unveilable, sources, builds, ...(cgroup && { cgroups: cgroup }) }
+  return { spec, ids, programs, ownerPid: process.pid, unveilable, sources, builds, ...(cgroup && { cgroups: cgroup }) }
 }
 
 /** Resolves when the warden's first bytes are there to be read, which are left for whoever connects to it. */
