@@ -106,7 +106,9 @@ async function buildRoot(host: string, cache: string | undefined): Promise<Built
 async function withMountsBelow(binds: TemplateRoot['binds']): Promise<TemplateRoot['binds']> {
   const mounts = ownMounts()
   const found = await Promise.all(
-    binds.map(async ({ source, target }) => (await mountsBelow(source, mounts)).map((path) => ({ source: path, target: join(target, relative(source, path)) }))),
+    binds.map(async ({ source, target }) =>
+      (await mountsBelow(source, mounts)).map((path) => ({ source: path, target: join(target, relative(source, path)) })),
+    ),
   )
   return binds.flatMap((bind, index) => [bind, ...(found[index] ?? [])])
 }

@@ -78,17 +78,22 @@ export async function openCell(opening: Opening): Promise<Cell> {
   }
 }
 
-/** The groups are made while the launcher stages the mounts, which takes as long. */
+/** The groups are made while the launcher starts and stages the mounts, which takes as long. */
 async function launch({ spawn, lease }: Opening, order: SpawnOrder): Promise<SpawnedProcess> {
-  const process = await spawn(order)
-  try {
-    await lease.buildGroups()
-  } catch (error) {
+  const [spawned, built] = await Promise.allSettled([spawn(order), orderIsOut().then(() => lease.buildGroups())])
+  if (spawned.status === 'rejected') throw spawned.reason
+  const { value: process } = spawned
+  if (built.status === 'rejected') {
     await endProcess(process, lease.remains)
-    throw error
+    throw built.reason
   }
   if (lease.cgroup) process.channel.write(groupsAreThere)
   return process
+}
+
+/** What is said to a launcher that stays goes over connections, which are there a turn of the event loop later. */
+async function orderIsOut(): Promise<void> {
+  for (let turn = 0; turn < 2; turn++) await new Promise<void>((resolve) => void setImmediate(resolve))
 }
 
 /** Of the cell's disk, which any of its processes leads to. */
