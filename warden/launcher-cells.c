@@ -78,6 +78,16 @@ static void place_streams(struct cell *cell)
         place_descriptor(moved[i], (int)i);
 }
 
+/* Whoever looks at the processes of the machine is to tell a cell from the server; that it is one stands at the place of the server's own arguments. */
+static void rename_self(char **values)
+{
+    static const char name[] = "--cell";
+    char *first = values[-1];
+    char *end = values[1] + strlen(values[1]);
+    memset(first, 0, (size_t)(end - first));
+    memcpy(first, name, sizeof name);
+}
+
 static _Noreturn void become_launcher(struct cell *cell)
 {
     char *argv[MOST_WORDS + 1];
@@ -98,7 +108,7 @@ static _Noreturn void become_launcher(struct cell *cell)
     launch(argc, argv);
 }
 
-void launch_when_complete(struct cell **cells, struct cell *cell)
+void launch_when_complete(struct cell **cells, struct cell *cell, char **values)
 {
     if (cell->streams == 0 || cell->pid != 0)
         return;
@@ -106,8 +116,10 @@ void launch_when_complete(struct cell **cells, struct cell *cell)
         if (cell->stream[i] < 0)
             return;
     pid_t pid = fork();
-    if (pid == 0)
+    if (pid == 0) {
+        rename_self(values);
         become_launcher(cell);
+    }
     if (pid < 0) {
         tell(cell->id, REFUSED, errno);
         forget_cell(find_cell(cells, cell->id));

@@ -29,7 +29,7 @@ struct cell *cell_of(struct cell **cells, uint32_t id);
 void forget_cell(struct cell **at);
 /* Its owner. */
 void tell(uint32_t id, enum event event, int value);
-/* Once it is known what to launch, and all its streams are there. */
-void launch_when_complete(struct cell **cells, struct cell *cell);
+/* Once it is known what to launch, and all its streams are there. `values` are the server's own arguments, after the one that made it a server. */
+void launch_when_complete(struct cell **cells, struct cell *cell, char **values);
 
 #endif

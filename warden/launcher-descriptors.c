@@ -23,6 +23,11 @@ static void close_span(unsigned first, unsigned last)
         close((int)fd);
 }
 
+void close_inherited_from(unsigned first)
+{
+    close_span(first, ~0U);
+}
+
 static int compare_numbers(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
@@ -37,6 +42,11 @@ static void close_all_but(int *kept, size_t count)
         first = (unsigned)kept[i] + 1;
     }
     close_span(first, ~0U);
+}
+
+void close_all_but_one(int kept)
+{
+    close_all_but(&kept, 1);
 }
 
 /* Out of the way first: the numbers that were inherited are wanted for other things. */

@@ -52,6 +52,11 @@ static bool write_map(pid_t child, const char *name, const struct options *optio
     return written;
 }
 
+bool write_maps(pid_t child, const struct options *options)
+{
+    return write_map(child, "uid_map", options) && write_map(child, "gid_map", options);
+}
+
 /* The monitor may end while the process that is looked at does not stop: then so does this. */
 static void serve_inspection(const struct options *options)
 {
@@ -84,7 +89,7 @@ static _Noreturn void run_mapper(int info, int block, const struct options *opti
     pid_t child = read_child(info);
     if (child <= 1)
         _exit(0);
-    bool mapped = write_map(child, "uid_map", options) && write_map(child, "gid_map", options);
+    bool mapped = write_maps(child, options);
     /* A monitor that died meanwhile can no longer release its child, which would wait for ever. */
     if (!mapped || write(block, "1", 1) != 1 || getppid() != options->self) {
         kill(child, SIGKILL);
@@ -97,13 +102,13 @@ static _Noreturn void run_mapper(int info, int block, const struct options *opti
     _exit(0);
 }
 
-void fork_mapper(const struct options *options)
+struct mapper fork_mapper(const struct options *options)
 {
     int info[2];
     int block[2];
 
     if (!options->map)
-        return;
+        return (struct mapper){ -1, -1 };
     if (pipe2(info, O_CLOEXEC) != 0 || pipe2(block, O_CLOEXEC) != 0)
         fail("create", "pipe");
     for (int i = 0; i < 2; i++) {
@@ -122,6 +127,22 @@ void fork_mapper(const struct options *options)
     close(block[1]);
     if (options->inspect_fd >= 0)
         close(options->inspect_fd);
-    place_descriptor(info[1], options->info_fd);
-    place_descriptor(block[0], options->block_fd);
+    return (struct mapper){ .info = info[1], .block = block[0] };
+}
+
+void fork_inspector(const struct options *options)
+{
+    if (options->inspect_fd < 0)
+        return;
+    pid_t inspector = fork();
+    if (inspector < 0)
+        fail("fork", "inspector");
+    if (inspector == 0) {
+        close_all_but_one(options->inspect_fd);
+        close(STDIN_FILENO);
+        close(STDOUT_FILENO);
+        serve_inspection(options);
+        _exit(0);
+    }
+    close(options->inspect_fd);
 }

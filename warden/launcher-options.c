@@ -18,6 +18,8 @@
  *   --map BASE COUNT INFO BLOCK    id maps `0 BASE COUNT` for bwrap's child; --info-fd and --userns-block-fd are INFO and BLOCK
  *   --inspect FD                   the inherited FD on which that who writes the maps is told a pid, in digits on a line, and answers: `F` and the newest
  *                                  seccomp filter of that process, or `E` and why it cannot be read; nothing when no pid comes. Only with --map
+ *   --build                        do what PROGRAM, which is bwrap, is told, instead of executing it, where all of that is known and the kernel can. Only with
+ *                                  --map, --drop and --stage
  *   --drop ID                      run PROGRAM with this uid and gid and no groups
  */
 #include "launcher.h"
@@ -151,6 +153,8 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->devices = true, 0;
     if (strcmp(name, "--await") == 0)
         return options->awaits = true, 0;
+    if (strcmp(name, "--build") == 0)
+        return options->builds = true, 0;
     if (left < 1)
         return -1;
     if (strcmp(name, "--parent") == 0)
@@ -192,4 +196,6 @@ void parse_options(struct options *options, int argc, char **argv)
         fail("find", "program after --");
     }
     options->program = argv + at + 1;
+    if (options->builds && !(options->map && options->drop && options->stages > 0))
+        refuse("build without", "--map, --drop and --stage");
 }

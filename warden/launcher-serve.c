@@ -40,6 +40,7 @@ enum {
 enum request { LAUNCH = 1, SIGNAL = 2, FORGET = 3 };
 
 struct server {
+    char **values;
     pid_t owner;
     int listener;
     int children;
@@ -63,7 +64,7 @@ static void take_launch(struct server *server, uint32_t id, const char *payload,
     cell->length = length - (uint32_t)sizeof streams;
     cell->words = allocate(cell->length);
     memcpy(cell->words, payload + sizeof streams, cell->length);
-    launch_when_complete(&server->cells, cell);
+    launch_when_complete(&server->cells, cell, server->values);
 }
 
 static void take_request(struct server *server, const uint32_t *header, const char *payload)
@@ -124,7 +125,7 @@ static void take_stream(struct server *server, int fd, const uint32_t *name)
         fail("understand", "stream");
     }
     cell->stream[name[1]] = fd;
-    launch_when_complete(&server->cells, cell);
+    launch_when_complete(&server->cells, cell, server->values);
 }
 
 /* Its owner says right after connecting what a connection is for, so that is waited for. */
@@ -190,7 +191,7 @@ static int watch_children(void)
 
 void serve(char **values)
 {
-    struct server server = { .owner = getppid(), .told = allocate(HEADER_BYTES + MOST_BYTES) };
+    struct server server = { .values = values, .owner = getppid(), .told = allocate(HEADER_BYTES + MOST_BYTES) };
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
         fail("set", "parent death signal");

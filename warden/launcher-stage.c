@@ -139,7 +139,7 @@ void stage_sources(const struct options *options)
     }
     if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k,nr_inodes=512") != 0)
         fail("mount", "/tmp");
-    if (mkdir(EMPTY_FOLDER, 0755) != 0)
+    if (mkdir(EMPTY_FOLDER, 0755) != 0 || mkdir(NEW_ROOT, 0755) != 0)
         fail("create", EMPTY_FOLDER);
     for (size_t i = 0; i < options->stages; i++)
         place_source(sources[i], &options->stage[i]);

@@ -5,6 +5,8 @@
  *   engine ── launcher ═exec═ bwrap (monitor) ── bwrap (child, new namespaces) ═exec═ warden
  *                 └─ mapper: reads the child's pid, writes its id maps, lets it go on, exits
  *
+ * With --build it is monitor and child itself, and bwrap is not executed.
+ *
  * With --serve it stays and forks one launcher after the other.
  *
  * Everything that needs privilege happens before the ids are dropped; nothing is regained. For an ordinary user the options
@@ -24,6 +26,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "launcher-steps.h"
+
 void fail(const char *verb, const char *object)
 {
     dprintf(STDERR_FILENO, "launcher: %s %s: %s\n", verb, object, strerror(errno));
@@ -34,12 +38,16 @@ static void drop_ids(const struct options *options)
 {
     if (!options->drop)
         return;
+    if (options->builds && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0)
+        fail("keep", "capabilities");
     if (setgroups(0, NULL) != 0)
         fail("drop", "groups");
     if (setresgid(options->drop_to, options->drop_to, options->drop_to) != 0)
         fail("drop", "gid");
     if (setresuid(options->drop_to, options->drop_to, options->drop_to) != 0)
         fail("drop", "uid");
+    if (options->builds)
+        keep_rights_of_builder();
 }
 
 /* After the ids are dropped, because a change of ids clears the signal; the owner may have died before it was set. */
@@ -60,10 +68,14 @@ void leave_session(void)
         fail("start", "session");
 }
 
-static _Noreturn void execute(int program, const struct options *options)
+static _Noreturn void execute(int program, const struct options *options, const struct mapper *mapper)
 {
     char *const environment[] = { NULL };
 
+    if (options->map) {
+        place_descriptor(mapper->info, options->info_fd);
+        place_descriptor(mapper->block, options->block_fd);
+    }
     /* A setuid bwrap would refuse the flags we need; with this it runs as what we are. */
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         fail("set", "no_new_privs");
@@ -94,8 +106,10 @@ static void enter_groups(struct options *options)
 void launch(int argc, char **argv)
 {
     struct options options;
+    struct steps steps;
 
     parse_options(&options, argc, argv);
+    options.builds = can_build(&steps, &options);
     arrange_descriptors(&options);
     clone_layers(&options);
     /* By descriptor, because staging covers /tmp. */
@@ -103,8 +117,16 @@ void launch(int argc, char **argv)
     if (program < 0)
         fail("open", options.program[0]);
     program = move_own(program);
+    /* Where the mounts are that staging copies. */
+    int home = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (home < 0)
+        fail("open", "mount namespace");
+    home = move_own(home);
     umask(022);
     leave_session();
+    /* While there is time: whoever is to say that the groups are there still makes them. */
+    if (options.builds)
+        fork_inspector(&options);
     /* What is staged is of a fixed size, so it may as well count to the owner. */
     bool covered = has_groups_below_tmp(&options);
     if (covered)
@@ -112,10 +134,12 @@ void launch(int argc, char **argv)
     stage_sources(&options);
     if (!covered)
         enter_groups(&options);
-    fork_mapper(&options);
+    struct mapper mapper = options.builds ? (struct mapper){ -1, -1 } : fork_mapper(&options);
     drop_ids(&options);
     die_with_parent(&options);
-    execute(program, &options);
+    if (options.builds)
+        build_cell(&options, &steps, home);
+    execute(program, &options, &mapper);
 }
 
 int main(int argc, char **argv)

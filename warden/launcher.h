@@ -87,7 +87,15 @@ struct options {
     unsigned drop_to;
     /* Whether the owner says by a byte on stdin that the files to join and open are there. */
     bool awaits;
+    /* Whether PROGRAM is bwrap and what it is told is to be done here, where the kernel can. */
+    bool builds;
     char **program;
+};
+
+/* The ends of whoever writes the id maps: where it is told of whom, and where it lets that go on. */
+struct mapper {
+    int info;
+    int block;
 };
 
 /* Prints `launcher: verb object: errno text` and exits with LAUNCHER_FAILED. */
@@ -104,6 +112,9 @@ void leave_session(void);
 /* Takes what was inherited by name and closes the rest from 3 up. */
 void arrange_descriptors(struct options *options);
 void open_for_program(const struct options *options);
+void close_inherited_from(unsigned first);
+/* From 3 up. */
+void close_all_but_one(int kept);
 /* Whether a file to join or open lies where staging covers it. */
 bool has_groups_below_tmp(const struct options *options);
 /* Moves a descriptor of the launcher's own out of the way of the numbers on the command line; closed on exec. */
@@ -144,7 +155,21 @@ void hide_private(const struct layer_request *layer, const char *upper);
 /* Changes the size of a live cell's disk, told by process, bytes, inodes and path. */
 _Noreturn void resize_disk(char **values);
 
-/* Forks the process that writes the id maps of bwrap's child once it exists, and then reads the filter of one process. */
-void fork_mapper(const struct options *options);
+/* Forks the process that writes the id maps of the cell's first process once it exists, and then reads the filter of one process. */
+struct mapper fork_mapper(const struct options *options);
+/* The same without the maps. */
+void fork_inspector(const struct options *options);
+bool write_maps(pid_t child, const struct options *options);
+
+/* Where a cell's root is built, in the staged /tmp. */
+#define NEW_ROOT "/tmp/.root"
+
+struct steps;
+/* Whether all that bwrap is told is understood, and the kernel has what it takes. */
+bool can_build(struct steps *steps, const struct options *options);
+/* Of everything that outlives the drop of the ids, only what it takes to make the cell's namespaces, to write its maps, and to leave where it was staged. */
+void keep_rights_of_builder(void);
+/* `home` is the mount namespace that the launcher was started in. */
+_Noreturn void build_cell(const struct options *options, const struct steps *steps, int home);
 
 #endif

@@ -5,7 +5,7 @@ import { SandboxError } from '../contract/errors.js'
 import { installCommand } from '../sys/install-command.js'
 import { cachePlace } from '../sys/places.js'
 import { buildEtc } from './etc.js'
-import { mountsBelow } from './mounts-below.js'
+import { mountsBelow, ownMounts } from './mounts-below.js'
 
 export interface Templates {
   /** Throws 'invalid' for a name that there is not, 'unsupported' when the host lacks what the template is for. */
@@ -104,8 +104,11 @@ async function buildRoot(host: string, cache: string | undefined): Promise<Built
 
 /** Looked for each time, because mounts come and go. */
 async function withMountsBelow(binds: TemplateRoot['binds']): Promise<TemplateRoot['binds']> {
+  const mounts = ownMounts()
   const found = await Promise.all(
-    binds.map(async ({ source, target }) => (await mountsBelow(source)).map((path) => ({ source: path, target: join(target, relative(source, path)) }))),
+    binds.map(async ({ source, target }) =>
+      (await mountsBelow(source, mounts)).map((path) => ({ source: path, target: join(target, relative(source, path)) })),
+    ),
   )
   return binds.flatMap((bind, index) => [bind, ...(found[index] ?? [])])
 }

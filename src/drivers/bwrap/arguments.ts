@@ -34,6 +34,8 @@ export interface CellPlan {
   readonly sources?: readonly MountSource[]
   /** Folders of the host whose inodes the cell shares, because the kernel would not veil them. */
   readonly unveilable?: ReadonlySet<string>
+  /** Whether the launcher does itself what bwrap is told, where it may. */
+  readonly builds?: boolean
 }
 
 export const workdir = '/workspace'
@@ -134,6 +136,7 @@ function launcherArguments(plan: CellPlan): string[] {
     '--devices',
     ...['--map', `${ids.base}`, `${ids.size}`, `${infoFd}`, `${blockFd}`],
     ...['--inspect', `${inspectorDescriptor(plan)}`],
+    ...(plan.builds ? ['--build'] : []),
     ...['--drop', `${ids.base + wardenId}`],
   ]
 }

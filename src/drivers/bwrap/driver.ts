@@ -4,6 +4,7 @@ import { type MountSources, openMountSources } from '../../sys/mount-source.js'
 import { nativeProgram } from '../../sys/native.js'
 import type { CellPrograms } from './arguments.js'
 import { type OwnPosture, readOwnPosture } from './cell-posture.js'
+import { findPrograms } from './cell-programs.js'
 import { createCellSpawner, spawnDirectly } from './cell-spawner.js'
 import { readIdFacts } from './facts.js'
 import { canMapRanges } from './judgement.js'
@@ -29,15 +30,18 @@ export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
   const hasRanges = remember(() => Promise.resolve(canMapRanges(readIdFacts())), always)
   const lessor = remember(async (): Promise<Lessor> => createLessor({ hasRanges: await hasRanges(), cgroups: await cgroups() }), always)
   const own = remember(() => new Promise<OwnPosture>((resolve) => resolve(readOwnPosture())), always)
+  const programs = remember(() => new Promise<CellPrograms>((resolve) => resolve(findPrograms(options.programs))), always)
+  // Whoever names a bwrap wants that one.
+  const builds = options.programs?.bwrap === undefined
   const veils = createVeilMemory()
   // Another launcher may know less.
   const spawn = options.programs?.launcher === undefined ? createCellSpawner(() => nativeProgram('launcher')) : spawnDirectly
   const openWith = async (spec: CellSpec, sources: MountSources, signal: AbortSignal): Promise<Cell> => {
-    const posture = await own()
+    const [posture, found] = await Promise.all([own(), programs()])
     const lease = (await lessor()).lease(spec)
     try {
       const unveilable = veils.unveilable()
-      return await openCell({ spec, lease, signal, spawn, own: posture, unveilable, sources: sources.list, programs: options.programs })
+      return await openCell({ spec, lease, signal, spawn, own: posture, unveilable, sources: sources.list, programs: found, builds })
     } catch (error) {
       if (veils.learn(error, spec.root)) return openWith(spec, sources, signal)
       if (!signal.aborted) options.trials?.forget()

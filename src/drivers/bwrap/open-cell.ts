@@ -4,7 +4,6 @@ import type { Cell, CellSpec, GuestUser } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Limits } from '../../contract/limits.js'
 import type { MountSource } from '../../sys/mount-source.js'
-import { nativeProgram } from '../../sys/native.js'
 import { childrenOf, innerPid } from '../../sys/posture/process-tree.js'
 import { resizeDisk } from '../../sys/resize-disk.js'
 import type { SpawnedProcess } from '../../sys/spawn.js'
@@ -17,7 +16,6 @@ import type { OwnPosture } from './cell-posture.js'
 import { createCellLimits } from './cell-limits.js'
 import { networkEnvironment, openCertificates } from './cell-network.js'
 import type { CellSpawner, SpawnOrder } from './cell-spawner.js'
-import { bwrapPath } from './facts.js'
 import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
 import { inspectorDescriptor } from './placed-mounts.js'
@@ -31,8 +29,9 @@ export interface Opening {
   readonly own: OwnPosture
   /** Of the spec's mounts; left open. */
   readonly sources: readonly MountSource[]
-  /** Instead of those that are found. */
-  readonly programs?: Partial<CellPrograms> | undefined
+  readonly programs: CellPrograms
+  /** Whether the launcher may do itself what bwrap is told. */
+  readonly builds: boolean
 }
 
 /** What a launcher that was told to await it reads before the warden is there. */
@@ -79,17 +78,22 @@ export async function openCell(opening: Opening): Promise<Cell> {
   }
 }
 
-/** The groups are made while the launcher stages the mounts, which takes as long. */
+/** The groups are made while the launcher starts and stages the mounts, which takes as long. */
 async function launch({ spawn, lease }: Opening, order: SpawnOrder): Promise<SpawnedProcess> {
-  const process = await spawn(order)
-  try {
-    await lease.buildGroups()
-  } catch (error) {
+  const [spawned, built] = await Promise.allSettled([spawn(order), orderIsOut().then(() => lease.buildGroups())])
+  if (spawned.status === 'rejected') throw spawned.reason
+  const { value: process } = spawned
+  if (built.status === 'rejected') {
     await endProcess(process, lease.remains)
-    throw error
+    throw built.reason
   }
   if (lease.cgroup) process.channel.write(groupsAreThere)
   return process
+}
+
+/** What is said to a launcher that stays goes over connections, which are there a turn of the event loop later. */
+async function orderIsOut(): Promise<void> {
+  for (let turn = 0; turn < 2; turn++) await new Promise<void>((resolve) => void setImmediate(resolve))
 }
 
 /** Of the cell's disk, which any of its processes leads to. */
@@ -110,12 +114,9 @@ function usersOf({ ids }: Lease): GuestUser[] {
   return guestUsers(ids).map((user) => ({ ...user, groups }))
 }
 
-function planOf({ spec, lease, unveilable, sources, programs }: Opening): CellPlan {
+function planOf({ spec, lease, unveilable, sources, programs, builds }: Opening): CellPlan {
   const { ids, cgroup } = lease
-  const bwrap = programs?.bwrap ?? bwrapPath()
-  if (bwrap === undefined) throw new SandboxError('unavailable', 'the program bwrap is not installed', { hint: 'glovebox doctor' })
-  const found = { launcher: programs?.launcher ?? nativeProgram('launcher'), bwrap, warden: programs?.warden ?? nativeProgram('warden') }
-  return { spec, ids, programs: found, ownerPid: process.pid, unveilable, sources, ...(cgroup && { cgroups: cgroup }) }
+  return { spec, ids, programs, ownerPid: process.pid, unveilable, sources, builds, ...(cgroup && { cgroups: cgroup }) }
 }
 
 /** Resolves when the warden's first bytes are there to be read, which are left for whoever connects to it. */

@@ -6,7 +6,8 @@ import { openGuest } from '../open-guest.js'
 
 const [count, way] = process.argv.slice(2)
 const driver = createBwrapDriver()
-const isMonitor = (pid: number): boolean => argumentsOf(pid).some((argument) => argument.endsWith('/bwrap'))
+// One that was launched by the server says what it is; the arguments of any other name bwrap, whoever builds its cell.
+const isMonitor = (pid: number): boolean => argumentsOf(pid).some((argument) => argument.endsWith('/bwrap') || argument === '--cell')
 const childrenOf = (parent: number | undefined): number[] => findProcesses((pid) => parentOf(pid) === parent)
 const serverOf = (): number | undefined => childrenOf(process.pid).find((pid) => argumentsOf(pid)[1] === '--serve')
 const isServed = (): boolean => way === 'idle' || childrenOf(serverOf()).some(isMonitor)
