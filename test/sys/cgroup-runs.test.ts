@@ -32,7 +32,6 @@ async function ended(cell: CellCgroup, code: string, limits: { processes?: numbe
   run.spareTime()
   await endOf(run.start(python(code)))
   run.close()
-  begin(cell).close()
   await sleep(5)
   return run
 }
@@ -154,6 +153,7 @@ describe('a run', () => {
 
   testUnless(isUnified && 'version 2 begins no counts anew')('that left nothing makes way for one with its group, and each tells only its own counts', async () => {
     const cell = await create({ memoryBytes: 256 * MiB, cpus: 2 })
+    await ended(cell, '')
     const burn = 'import time\nwhile time.process_time() < 0.3: pass'
     const first = await ended(cell, `x = b"x" * (100 * 2**20)\n${burn}`)
     const [second, third] = [await ended(cell, ''), await ended(cell, '')]
@@ -166,10 +166,12 @@ describe('a run', () => {
 
   it('has no group in which another forked, was killed for memory, or had limits of its own', async () => {
     const cell = await create({ memoryBytes: 64 * MiB, processes: 10, cpus: 2 })
+    await ended(cell, '')
     const forked = await ended(cell, 'import os\nif os.fork() == 0: os._exit(0)\nos.wait()')
     const killed = await ended(cell, 'x = bytearray(200 * 2**20)')
     const limited = await ended(cell, '', { processes: 5 })
     const names = [forked, killed, limited].map(({ name }) => name)
+    expect(new Set(names).size).toBe(3)
     expect([forked.counts().processesPeak, killed.counts().oomKills]).toEqual([2, 1])
     for (let round = 0; round < 6; round++) {
       const next = await ended(cell, '')
