@@ -31,9 +31,12 @@ int caps_clear_ambient(void)
 int caps_bound(uint64_t mask)
 {
   for (unsigned long capability = 0; capability < 64; capability++) {
-    int held = prctl(PR_CAPBSET_READ, capability, 0, 0, 0);
-    if (held < 0) break; /* past the last one this kernel knows */
-    if (held && !(mask & CAPS_BIT(capability)) && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) return -1;
+    if (mask & CAPS_BIT(capability) || prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) continue;
+    /* Only who may not drop anything has to ask, and minds nothing that is not held. Below nothing are those past the last one that this kernel knows. */
+    const int error = errno, held = prctl(PR_CAPBSET_READ, capability, 0, 0, 0);
+    errno = error;
+    if (held > 0) return -1;
+    if (held < 0) break;
   }
   return 0;
 }

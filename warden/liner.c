@@ -76,9 +76,12 @@ static void mount_disk(const struct plan *plan, const struct lining *lining)
   close(disk);
 }
 
-static int cover(const char *path, enum lining_cover how)
+/* One empty folder covers all: to make another filesystem for each takes the kernel long, and to put it away again. */
+static int cover(const char *path, enum lining_cover how, const char **empty)
 {
   if (how == COVER_FILE) return mount("/dev/null", path, NULL, MS_BIND, NULL);
+  if (*empty) return mount(*empty, path, NULL, MS_BIND, NULL);
+  *empty = path;
   return mount("tmpfs", path, "tmpfs", MS_RDONLY | PROC_FLAGS, "size=4096,nr_inodes=1,mode=0555");
 }
 
@@ -86,8 +89,9 @@ static int cover(const char *path, enum lining_cover how)
 static void mount_proc(const struct plan *plan, const struct lining *lining)
 {
   if (mount("proc", PROC, "proc", PROC_FLAGS | MS_RDONLY, NULL) < 0) keeper_give_up(plan, "mount", PROC);
+  const char *empty = NULL;
   for (uint32_t i = 0; i < lining->cover_count; i++)
-    if (cover(lining->covers[i].path, (enum lining_cover)lining->covers[i].how) < 0) keeper_give_up(plan, "cover", lining->covers[i].path);
+    if (cover(lining->covers[i].path, (enum lining_cover)lining->covers[i].how, &empty) < 0) keeper_give_up(plan, "cover", lining->covers[i].path);
 }
 
 static void raise_loopback(const struct plan *plan)

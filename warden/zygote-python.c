@@ -45,13 +45,14 @@ PYTHONS struct object *Py_BuildValue(const char *format, ...);
 PYTHONS struct object *PyList_New(intptr_t length);
 PYTHONS int PyList_Append(struct object *list, struct object *item);
 PYTHONS struct object *PyBytes_FromString(const char *text);
+PYTHONS struct object *Py_CompileString(const char *source, const char *file, int start);
 PYTHONS void Py_DecRef(struct object *object);
 PYTHONS void PyOS_BeforeFork(void);
 PYTHONS void PyOS_AfterFork_Child(void);
 /* Not every C library has it. */
 extern __attribute__((weak)) int malloc_trim(size_t pad);
 
-enum { WITH_ARGUMENTS = 1, API_VERSION = 1013, SIGRTMIN_LOWEST = 32, MORE_THAN_FREE = 16 << 20 };
+enum { WITH_ARGUMENTS = 1, API_VERSION = 1013, WHOLE_FILE = 257, SIGRTMIN_LOWEST = 32, MORE_THAN_FREE = 16 << 20 };
 
 static struct object *texts(char *const *entries)
 {
@@ -128,6 +129,15 @@ static struct object *serve(struct object *self, struct object *arguments)
   return Py_BuildValue("NN", texts(argv), is_environment(envp) ? Py_BuildValue("") : texts(envp));
 }
 
+/* As an interpreter compiles what it reads, by the encoding that the source itself states. */
+static struct object *compile(struct object *self, struct object *arguments)
+{
+  const char *source, *file;
+  (void)self;
+  if (!PyArg_ParseTuple(arguments, "yy", &source, &file)) return NULL;
+  return Py_CompileString(source, file, WHOLE_FILE);
+}
+
 static struct object *leave(struct object *self, struct object *arguments)
 {
   int status;
@@ -138,7 +148,7 @@ static struct object *leave(struct object *self, struct object *arguments)
 
 __attribute__((visibility("default"))) struct object *PyInit__glovebox(void)
 {
-  static const struct method METHODS[] = { { "greet", greet, WITH_ARGUMENTS, NULL }, { "serve", serve, WITH_ARGUMENTS, NULL }, { "leave", leave, WITH_ARGUMENTS, NULL }, { 0 } };
+  static const struct method METHODS[] = { { "greet", greet, WITH_ARGUMENTS, NULL }, { "serve", serve, WITH_ARGUMENTS, NULL }, { "compile", compile, WITH_ARGUMENTS, NULL }, { "leave", leave, WITH_ARGUMENTS, NULL }, { 0 } };
   /* The interpreter writes into it. */
   struct module *module = calloc(1, sizeof *module);
   if (!module) return NULL;

@@ -50,6 +50,8 @@ export interface ControllerFiles {
   usage(group: Group): Partial<CgroupUsage>
   now(group: Group): Partial<CgroupNow>
   hits(group: Group): Partial<CgroupHits>
+  /** Lets an empty group that a run is done with count as a new one does. False where it cannot, or what that run did would show. */
+  renew?(group: Group): boolean
 }
 
 const countsNothing = { usage: () => ({}), now: () => ({}), hits: () => ({}) } as const
@@ -61,6 +63,9 @@ const unlimited = 2 ** 62
 /** What sockets may hold besides the limit, as a share of it: version 1 counts their buffers apart, so the limit alone would not bound them. */
 const socketShare = 1 / 16
 const leastSocketBytes = 2 ** 20
+
+/** What the kernel gives back of a program's memory only later. More than that would be counted as the next run's. */
+const mostLeftBytes = 2 ** 20
 
 const memory1: ControllerFiles = {
   // Without this file the kernel would let socket buffers grow without bound.
@@ -87,6 +92,14 @@ const memory1: ControllerFiles = {
   usage: (group) => ({ memoryPeakBytes: group.number('memory.memsw.max_usage_in_bytes') ?? group.number('memory.max_usage_in_bytes') }),
   now: (group) => ({ memoryBytes: group.number('memory.memsw.usage_in_bytes') ?? group.number('memory.usage_in_bytes') }),
   hits: (group) => ({ oomKills: group.keyed('memory.oom_control', 'oom_kill') }),
+  renew(group) {
+    // A kernel that tells no kills is asked for none of this.
+    if (group.keyed('memory.oom_control', 'oom_kill') !== 0) return false
+    const withSwap = 'memory.memsw.max_usage_in_bytes'
+    const peak = group.number(withSwap) === undefined ? 'memory.max_usage_in_bytes' : withSwap
+    group.write(peak, '0')
+    return (group.number(peak) ?? unlimited) <= mostLeftBytes
+  },
 }
 
 const memory2: ControllerFiles = {
@@ -144,6 +157,10 @@ const cpuacct1: ControllerFiles = {
     const nanoseconds = group.number('cpuacct.usage')
     return { cpuMs: nanoseconds === undefined ? undefined : nanoseconds / 1e6 }
   },
+  renew(group) {
+    group.write('cpuacct.usage', '0')
+    return group.number('cpuacct.usage') === 0
+  },
 }
 
 /** Bounds nothing: it stops and lets go. In version 2 every group can do so without a controller. */
@@ -170,12 +187,18 @@ const pids: ControllerFiles = {
   hits: (group) => ({ processHits: group.keyed('pids.events', 'max') }),
 }
 
+/** The most processes cannot be told anew; but every run has one, so that one which had no more leaves nothing to tell. */
+const pids1: ControllerFiles = {
+  ...pids,
+  renew: (group) => (group.number('pids.peak') ?? 1) <= 1 && group.keyed('pids.events', 'max') === 0,
+}
+
 const pids2: ControllerFiles = {
   ...pids,
   hits: (group) => ({ processHits: group.keyed('pids.events.local', 'max') ?? group.keyed('pids.events', 'max') }),
 }
 
 export const controllerFiles: Readonly<Record<1 | 2, Readonly<Partial<Record<Controller, ControllerFiles>>>>> = {
-  1: { memory: memory1, cpu: cpu1, cpuacct: cpuacct1, pids, blkio: blkio1, freezer: freezer1 },
+  1: { memory: memory1, cpu: cpu1, cpuacct: cpuacct1, pids: pids1, blkio: blkio1, freezer: freezer1 },
   2: { memory: memory2, cpu: cpu2, cpuacct: cpuacct2, pids: pids2, io: io2 },
 }

@@ -116,6 +116,28 @@ export class RunGroup {
     this.letGo()
   }
 
+  /** True only when it is certain that nothing counts here any more, not even a process that has ended and that nobody has heard of yet. */
+  get isEmpty(): boolean {
+    return this.#groups.find(({ hierarchy }) => hierarchy.controllers.includes('pids'))?.group.number('pids.current') === 0
+  }
+
+  /**
+   * Makes of an empty one, which a run is done with, one for another, and says whether it is: that costs a fraction of removing it and making another. Only where the
+   * kernel can begin all of its counts anew, and nothing of the run shows in it.
+   */
+  renew(): boolean {
+    const { memoryBytes, processes } = this.#limits
+    if (this.#isGone || memoryBytes !== undefined || processes !== undefined) return false
+    try {
+      if (!this.#counters.every(({ files, group }) => files.renew?.(group) === true)) return false
+    } catch {
+      return false
+    }
+    this.#counted = nothing
+    this.isOver = false
+    return true
+  }
+
   /** What it counted last, or undefined when processes are in it. */
   remove(): CgroupHits | undefined {
     // Whoever wants to know more has asked before.

@@ -76,17 +76,29 @@ const uncounted: CgroupRuns = {
 
 /** So many runs at once have their counts kept open. */
 const mostHeld = 32
+/** One for the next run, and one for that which is made ready meanwhile. */
+const mostSpare = 2
+
+/** A run that has a group, until that is another's. */
+interface Tenant {
+  /** What it counted, once nothing of it is left. */
+  last: (CgroupUsage & CgroupHits) | undefined
+  /** Its program has ended, and is not let go of yet: the kernel counts it a little longer. */
+  wasLate: boolean
+}
 
 class RunGroups implements CgroupRuns {
   readonly #order: RunGroupsOrder
-  readonly #open = new Set<RunGroup>()
+  readonly #open = new Map<RunGroup, Tenant>()
   /** What the groups that are gone had counted. */
   #past: CgroupHits = { oomKills: undefined, processHits: undefined }
   #made = 0
   #begun = 0
   #processes: number
-  /** Made while nobody waits for it. */
-  #next: RunGroup | undefined
+  /** Made, or made as new, while nobody waits for them. */
+  #spare: RunGroup[] = []
+  /** Others follow, for which groups are made ahead. */
+  #isBusy = false
   #preparing: NodeJS.Immediate | undefined
   #tidying: NodeJS.Immediate | undefined
   #isStopped = false
@@ -98,11 +110,11 @@ class RunGroups implements CgroupRuns {
 
   begin(limits: CgroupRunLimits): CgroupRun {
     if (this.#isStopped) throw new SandboxError('closed', 'the cgroups of this cell are removed')
-    if ([...this.#open].some(({ isOver }) => isOver)) this.#tidySoon()
+    if ([...this.#open.keys()].some(({ isOver }) => isOver)) this.#tidySoon()
     this.#begun += 1
-    const group = this.#next ?? this.#make()
-    this.#next = undefined
-    this.#open.add(group)
+    const group = this.#spare.shift() ?? this.#make()
+    const tenant: Tenant = { last: undefined, wasLate: false }
+    this.#open.set(group, tenant)
     try {
       group.limit(limits, this.#processes)
     } catch (error) {
@@ -111,14 +123,19 @@ class RunGroups implements CgroupRuns {
     }
     return {
       name: group.name,
-      counts: () => group.counts(),
-      countFromNow: () => group.countFromNow(),
-      isPopulated: () => this.#isPopulated(group),
+      counts: () => tenant.last ?? group.counts(),
+      countFromNow: () => {
+        if (!tenant.last) group.countFromNow()
+      },
+      isPopulated: () => !tenant.last && this.#isPopulated(group),
       spareTime: () => {
         // Whoever runs a single command, as most do, is not to pay for the group of another.
-        if (this.#begun > 1) this.prepare()
+        this.#isBusy ||= this.#begun > 1
+        if (this.#isBusy) this.prepare()
       },
-      close: () => this.#close(group),
+      close: () => {
+        if (!tenant.last) this.#close(group)
+      },
     }
   }
 
@@ -127,21 +144,20 @@ class RunGroups implements CgroupRuns {
   }
 
   hits(): CgroupHits {
-    return [...this.#open].map((group) => group.read('hits')).reduce(addHits, this.#past)
+    return [...this.#open.keys()].map((group) => group.read('hits')).reduce(addHits, this.#past)
   }
 
   followProcesses(processes: number): void {
     this.#processes = processes
-    for (const group of this.#open) group.followProcesses(processes)
+    for (const group of this.#open.keys()) group.followProcesses(processes)
   }
 
   stop(): void {
     this.#isStopped = true
     clearImmediate(this.#preparing)
     clearImmediate(this.#tidying)
-    this.#next?.discard()
-    this.#next = undefined
-    for (const group of this.#open) {
+    for (const group of this.#spare.splice(0)) group.discard()
+    for (const group of this.#open.keys()) {
       if (group.isOver) group.discard()
       else group.letGo()
     }
@@ -154,10 +170,11 @@ class RunGroups implements CgroupRuns {
 
   #prepare(): void {
     this.#preparing = undefined
-    if (this.#isStopped || this.#next !== undefined) return
+    if (this.#isStopped || this.#spare.length > 0) return
     try {
-      this.#next = this.#make()
-      if (this.#open.size < mostHeld) this.#next.hold()
+      const group = this.#make()
+      this.#spare.push(group)
+      if (this.#open.size < mostHeld) group.hold()
     } catch {
       // Whoever begins the next run is told why there can be none.
     }
@@ -175,7 +192,7 @@ class RunGroups implements CgroupRuns {
 
   #tidy(): void {
     this.#tidying = undefined
-    for (const group of this.#open) if (group.isOver) this.#tryRemove(group)
+    for (const [group, tenant] of this.#open) if (group.isOver && !this.#keep(group, tenant)) this.#tryRemove(group)
   }
 
   /** Asked when a run has just ended, which nobody is to wait for longer than a list takes; one that is over and empty is removed soon. */
@@ -184,6 +201,22 @@ class RunGroups implements CgroupRuns {
     if (!group.isOver || group.hasMembers()) return true
     this.#tidySoon()
     return false
+  }
+
+  /** For another run, where there will be one: which looks again when it is too early. */
+  #keep(group: RunGroup, tenant: Tenant): boolean {
+    if (!this.#isBusy || this.#spare.length >= mostSpare) return false
+    if (!group.isEmpty) {
+      const isLate = tenant.wasLate
+      tenant.wasLate = true
+      return !isLate
+    }
+    tenant.last ??= group.counts()
+    if (!group.renew()) return false
+    this.#open.delete(group)
+    this.#past = addHits(this.#past, tenant.last)
+    this.#spare.push(group)
+    return true
   }
 
   #tryRemove(group: RunGroup): void {

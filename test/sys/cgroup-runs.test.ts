@@ -12,6 +12,7 @@ const MiB = 2 ** 20
 const found = findCgroupCells()
 const { create, removeAll } = found as CgroupCells
 const isRoot = process.getuid?.() === 0
+const isUnified = !existsSync('/sys/fs/cgroup/pids')
 
 afterEach(async () => {
   if (typeof found !== 'string') await removeAll()
@@ -23,6 +24,16 @@ function begin(cell: CellCgroup, limits: { memoryBytes?: number; processes?: num
   const run = cell.beginRun({ ...unlimited, ...limits })
   const doors = doorsOf(cell, run.name)
   return { ...run, doors, start: (argv: readonly string[]) => startIn(doors, argv) }
+}
+
+/** A run of this code that is over, in a cell that is busy: the groups of those that follow are made ahead. */
+async function ended(cell: CellCgroup, code: string, limits: { processes?: number } = {}) {
+  const run = begin(cell, limits)
+  run.spareTime()
+  await endOf(run.start(python(code)))
+  run.close()
+  await sleep(5)
+  return run
 }
 
 const forkBomb = `
@@ -138,6 +149,38 @@ describe('a run', () => {
     begin(cell).spareTime()
     await idle()
     expect(runsOf().sort()).toEqual(['r1', 'r2', 'r3'])
+  })
+
+  testUnless(isUnified && 'version 2 begins no counts anew')(
+    'that left nothing makes way for one with its group, and each tells only its own counts',
+    async () => {
+      const cell = await create({ memoryBytes: 256 * MiB, cpus: 2 })
+      await ended(cell, '')
+      const burn = 'import time\nwhile time.process_time() < 0.3: pass'
+      const first = await ended(cell, `x = b"x" * (100 * 2**20)\n${burn}`)
+      const [second, third] = [await ended(cell, ''), await ended(cell, '')]
+      expect(new Set([first.name, second.name, third.name]).size).toBeLessThan(3)
+      expect(first.counts()).toMatchObject({ processesPeak: 1, oomKills: 0 })
+      expect([(first.counts().cpuMs ?? 0) > 250, (first.counts().memoryPeakBytes ?? 0) > 100 * MiB]).toEqual([true, true])
+      for (const { cpuMs = 0, memoryPeakBytes = 0 } of [second.counts(), third.counts()])
+        expect([cpuMs > 0, cpuMs < 250, memoryPeakBytes > 0, memoryPeakBytes < 50 * MiB]).toEqual([true, true, true, true])
+    },
+  )
+
+  it('has no group in which another forked, was killed for memory, or had limits of its own', async () => {
+    const cell = await create({ memoryBytes: 64 * MiB, processes: 10, cpus: 2 })
+    await ended(cell, '')
+    const forked = await ended(cell, 'import os\nif os.fork() == 0: os._exit(0)\nos.wait()')
+    const killed = await ended(cell, 'x = bytearray(200 * 2**20)')
+    const limited = await ended(cell, '', { processes: 5 })
+    const names = [forked, killed, limited].map(({ name }) => name)
+    expect(new Set(names).size).toBe(3)
+    expect([forked.counts().processesPeak, killed.counts().oomKills]).toEqual([2, 1])
+    for (let round = 0; round < 6; round++) {
+      const next = await ended(cell, '')
+      expect(names).not.toContain(next.name)
+      expect(next.counts()).toMatchObject({ processesPeak: 1, oomKills: 0, processHits: 0 })
+    }
   })
 
   it('is begun, asked and closed a hundred times without a trace', async () => {
