@@ -22,7 +22,7 @@ import type { PlannedSandbox } from '../policy/apply.js'
 import { parseObject } from '../policy/refusal.js'
 import type { LiveSandbox } from './live-sandbox.js'
 import { checkPooled, unpooledBecause } from './pool-class.js'
-import { CellPool, type CellPoolOrder, type PoolGround, sizesFor } from './pool-cells.js'
+import { type Acquisition, CellPool, type CellPoolOrder, type PoolGround, sizesFor } from './pool-cells.js'
 import { PoolClasses, usualRuns } from './pool-classes.js'
 import { Closings } from './pool-closings.js'
 import { LinerPool } from './pool-liners.js'
@@ -114,7 +114,7 @@ export class PoolsFacet implements PlatformPools {
   async acquire(pool: string, claim: Claim = {}, options: CallOptions = {}): Promise<SandboxInfo> {
     const { signal } = checkCallOptions(options)
     signal?.throwIfAborted()
-    return (await this.#acquire(pool, claim, signal)).info
+    return (await this.#acquire(pool, claim, { signal })).info
   }
 
   async close(pool: string): Promise<void> {
@@ -139,7 +139,7 @@ export class PoolsFacet implements PlatformPools {
     const lined = await this.#linedFor(place, request, call)
     if (lined)
       return this.#host.during(lined.planned, signal, (within) => lined.kept.run(lined.planned, request, AbortSignal.any(signal ? [signal, within] : [within])))
-    const sandbox = 'pool' in place ? await this.#acquire(place.pool, {}, signal) : await this.#take(place.spec, call)
+    const sandbox = 'pool' in place ? await this.#acquire(place.pool, {}, { signal, only: request }) : await this.#take(place.spec, call, request)
     try {
       return this.#oneShot(sandbox, await sandbox.start(request, signal))
     } catch (error) {
@@ -194,25 +194,25 @@ export class PoolsFacet implements PlatformPools {
   }
 
   #open(order: CellPoolOrder, { fresh, imports, language, recycleAfterRuns = usualRuns }: PoolSettings): CellPool | LinerPool {
-    if (fresh === 'cell') return new CellPool({ ...order, language }, this.#ground)
+    if (fresh === 'cell') return new CellPool({ ...order, language, imports }, this.#ground)
     return new LinerPool({ ...order, imports, recycleAfterRuns, sign: (unsigned) => this.#host.sign(unsigned) }, this.#ground)
   }
 
-  async #acquire(pool: string, claim: Claim, signal: AbortSignal | undefined): Promise<LiveSandbox> {
+  async #acquire(pool: string, claim: Claim, { signal, only }: Acquisition): Promise<LiveSandbox> {
     const { kept, planned } = this.#find(pool)
     if (kept instanceof LinerPool) throw new SandboxError('conflict', `pool ${pool} keeps liners, which are for run(); none of them is a sandbox`)
     const { name, agent, metadata } = parseObject(claimSchema, claim, { what: 'claim', objects: ['metadata'] })
     const whose = { ...(name !== undefined && { name }), ...(agent !== undefined && { agent }), ...(metadata !== undefined && { metadata }) }
     const claimed = { ...planned, spec: { ...planned.spec, ...whose } }
-    return this.#host.during(claimed, signal, (within) => kept.acquire(claimed, within))
+    return this.#host.during(claimed, signal, (within) => kept.acquire(claimed, { signal: within, only }))
   }
 
-  async #take(spec: SpecInput, { fresh, pool, signal, language }: OneShotCall): Promise<LiveSandbox> {
+  async #take(spec: SpecInput, { fresh, pool, signal, language }: OneShotCall, only?: RunRequest): Promise<LiveSandbox> {
     if (fresh === 'liner') throw new SandboxError('unsupported', "fresh: 'liner' is for commands; a sandbox is a cell", { hint: "fresh: 'cell'" })
     await this.#closings.room()
     const planned = pool === false ? undefined : this.#pooledPlan(spec)
     const cells = planned && this.#classes.cellsFor(planned, language)
-    if (cells) return this.#host.during(planned, signal, (within) => cells.acquire(planned, within))
+    if (cells) return this.#host.during(planned, signal, (within) => cells.acquire(planned, { signal: within, only }))
     const { id } = await this.#host.create(spec, signal ? { signal } : {})
     return this.#host.find(id)
   }
