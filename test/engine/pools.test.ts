@@ -93,7 +93,10 @@ describe('a sandbox of a pool', () => {
       await shot.release()
       return [stdout, runs.map(({ begunAhead }) => begunAhead)]
     }
-    asked = answer(driver, (subject) => (subject.kind === 'program' && driver.cells.length === 2 ? { 'no-new-privs': false } : {}))
+    asked = answer(driver, (subject) => {
+      if (subject.kind !== 'program' || driver.cells.length < 2) return {}
+      return { ...(subject.depth === 'full' && { descriptors: [0, 1, 2, 3, 4] }), ...(driver.cells.length === 2 && { 'no-new-privs': false }) }
+    })
     const pool = await open(1)
     expect(await run()).toEqual(['fine\n', [undefined]])
     await waitUntil(() => driver.cells.length >= 3 && driver.cells[1]?.isClosed === true)
