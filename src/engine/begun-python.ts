@@ -6,7 +6,7 @@
  * for the same reason. It says `taken` when its descriptors are closed and before the program's code; one that ended without having said so never ran any of it.
  */
 import { encodeTold, type ReadyProgram, type StartRequest, type StartResult, type WardenProcess } from '../channel/index.js'
-import type { CellRun, GuestUser, RunLimits } from '../contract/driver.js'
+import type { GuestUser, RunLimits } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { ReadyLook } from './inspector.js'
 import { canBecome } from './python-command.js'

@@ -148,7 +148,8 @@ export class WarmCell implements PoolItem {
   /** Throws as `beginPython` does. */
   async #begin(program = 'python3'): Promise<void> {
     const usual = this.#usual()
-    if (!usual) throw new SandboxError('unsupported', 'imports: no interpreter can wait where programs are not looked at, or fewer than 32 processes are allowed')
+    if (!usual)
+      throw new SandboxError('unsupported', 'imports: no interpreter can wait where programs are not looked at, or fewer than 32 processes are allowed')
     const { request, user, limits, kind } = usual
     const order = { request, user, limits, program, imports: this.#wish.imports ?? [] }
     const { source, answerMs } = this.#wish
