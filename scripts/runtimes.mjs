@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /**
  * @typedef {{ bundle: string, main: string } | { main: string } | { text: string }} LoadPlan
  * @typedef {{ options?: string[], load?: { name: string, modules: Record<string, string> } }} LanguagePlan
- * @typedef {{ interpreters: string[], argv: string[], env?: Record<string, string>, bootstrap: string, zygote?: string, load: LoadPlan, languages: Record<string, LanguagePlan> }} Plan
+ * @typedef {{ interpreters: string[], argv: string[], env?: Record<string, string>, bootstrap: string, programs?: Record<string, string[]>, load: LoadPlan, languages: Record<string, LanguagePlan> }} Plan
  */
 
 /** The developer's packages, or those that the set-up installed for building. */
@@ -57,12 +57,13 @@ function esModuleOf(name) {
 }
 
 /** @param {string} folder @param {Plan} plan @returns {Promise<{ name: string, text: string }>} */
-async function payloadOf(folder, { load, bootstrap, zygote }) {
+async function payloadOf(folder, { load, bootstrap, programs = {} }) {
   if ('text' in load) return { name: `load${extname(load.text)}`, text: readFileSync(join(folder, load.text), 'utf8') }
   if ('bundle' in load) {
     return { name: 'load.json', text: JSON.stringify({ modules: { [load.main]: await bundle(join(folder, load.bundle)) }, main: load.main }) }
   }
-  const modules = filesBelow(folder, extname(bootstrap)).filter((path) => path !== bootstrap && path !== zygote)
+  const others = [bootstrap, ...Object.values(programs).flat()]
+  const modules = filesBelow(folder, extname(bootstrap)).filter((path) => !others.includes(path))
   /** @param {string} path */
   const nameOf = (path) =>
     path
@@ -96,7 +97,9 @@ async function makeKernel(name, from) {
   const bootstrap = await bootstrapOf(folder, plan)
   const payload = await payloadOf(folder, plan)
   const files = [{ path: `${name}/${payload.name}`, text: payload.text }]
-  if (plan.zygote !== undefined) files.push({ path: `${name}/${plan.zygote}`, text: readFileSync(join(folder, plan.zygote), 'utf8') })
+  for (const [program, parts] of Object.entries(plan.programs ?? {})) {
+    files.push({ path: `${name}/${program}`, text: parts.map((part) => readFileSync(join(folder, part), 'utf8')).join('\n') })
+  }
   const languages = Object.entries(plan.languages).map(([language, { options, load }]) => {
     if (load !== undefined) files.push({ path: `${name}/${load.name}`, text: packagesAsPayload(load.modules) })
     return [language, { kernel: name, ...(options === undefined ? {} : { options }), ...(load === undefined ? {} : { load: `${name}/${load.name}` }) }]

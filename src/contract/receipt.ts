@@ -103,6 +103,8 @@ const runSchema = deferred(() =>
     startedAt: timeSchema,
     /** How thoroughly its posture was read at the gate; `none` where the driver isolates nothing. */
     posture: z.enum(['full', 'short', 'none']),
+    /** Its interpreter was begun, looked at and started, before the sandbox was anyone's, and was told its program then. */
+    begunAhead: z.literal(true).optional(),
     /** Undefined while it runs. */
     outcome: outcomeSchema.optional(),
     usage: usageSchema.optional(),

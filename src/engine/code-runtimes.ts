@@ -14,6 +14,8 @@ export interface RuntimeSource {
   readonly read: (file: string) => Promise<Uint8Array>
   /** What a zygote of Python is started with; undefined where there is none. */
   readonly zygote?: () => Promise<ZygoteFiles>
+  /** What a Python that is begun ahead is sent; undefined where none is. */
+  readonly begun?: () => Promise<Uint8Array>
 }
 
 /** The kernels that an engine has, each file read once, when it is first wanted. */

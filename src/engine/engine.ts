@@ -13,6 +13,7 @@ import type { SpecInput } from '../contract/spec.js'
 import { type PlannedSandbox, planSandbox } from '../policy/apply.js'
 import { matchesFilter, parseFilter } from '../policy/spec.js'
 import type { AsideProcess } from './aside-process.js'
+import { BegunSource } from './begun-python.js'
 import { ChangesFacet } from './changes-facet.js'
 import { CodeFacet } from './code-facet.js'
 import type { RuntimeSource } from './code-runtimes.js'
@@ -242,6 +243,7 @@ export class Engine implements Platform {
     return {
       tools: this.#tools,
       bounds: this.#bounds,
+      begun: new BegunSource(() => this.#options.runtimes().begun?.()),
       machine,
       ...(onIdleExit && { onIdleExit }),
       newId: () => this.#register.newId(),

@@ -13,6 +13,7 @@ type RunFacts = Pick<ReceiptRun, 'commandHash' | 'user' | 'environment' | 'postu
 export interface LedgerEntry extends RunFacts {
   readonly number: number
   readonly startedAt: string
+  begunAhead?: true
   ending?: Pick<Ending, 'outcome' | 'usage'>
   /** What it used so far of what the engine itself counts. */
   soFar: () => Pick<Usage, 'wallMs' | 'outputBytes'>

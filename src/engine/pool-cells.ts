@@ -1,12 +1,15 @@
 import type { Language } from '../contract/code.js'
 import type { PoolSettings } from '../contract/pools.js'
+import type { RunRequest } from '../contract/run.js'
 import type { PlatformBounds } from '../contract/platform-settings.js'
 import type { PlannedSandbox } from '../policy/apply.js'
+import type { BegunSource } from './begun-python.js'
 import type { LiveSandbox } from './live-sandbox.js'
 import type { Tools } from './making.js'
 import { Pool, type PoolItem } from './pool.js'
 import { WarmCell } from './pool-cell.js'
 import { CodeCell } from './pool-code-cell.js'
+import { pythonToBegin } from './python-command.js'
 import type { Birth } from './sandbox-birth.js'
 
 /** What pools need of the engine. */
@@ -24,6 +27,8 @@ export interface PoolGround {
   /** In no list before it is shown. */
   bear(birth: Birth): LiveSandbox
   show(sandbox: LiveSandbox): void
+  /** Of interpreters that are begun ahead. */
+  readonly begun: BegunSource
   /** Resolves when the interpreter of a language is there; to that one's end. */
   beginCode(sandbox: LiveSandbox, language: Language): Promise<{ readonly ended: Promise<unknown> }>
 }
@@ -70,11 +75,22 @@ export class CellPool {
   readonly pool: Pool<WarmCell | CodeCell>
   /** Sandboxes in use are listed where all are. */
   readonly hidden = 0
+  /** What its latest run was started with, where the next of that kind can be begun ahead. */
+  #python: string | undefined
+  /** Those that did not become ready. */
+  readonly #unfit = new Set<string>()
 
-  constructor({ planned, sizes, name, onChange, language }: CellPoolOrder, ground: PoolGround) {
+  constructor({ planned, sizes, name, onChange, language, imports }: CellPoolOrder, ground: PoolGround) {
     this.#ground = ground
     this.#planned = planned
     const { tools, bounds } = ground
+    const wish = {
+      source: ground.begun,
+      answerMs: bounds.answerMs,
+      imports,
+      begins: () => (this.#python === undefined || this.#unfit.has(this.#python) ? undefined : { program: this.#python }),
+      onUnbegun: (program: string) => void this.#unfit.add(program),
+    }
     this.pool = new Pool({
       name,
       ...sizes,
@@ -85,32 +101,52 @@ export class CellPool {
         await Promise.resolve()
         await ground.makeRoom()
         const order = { id: ground.newId(), planned, signal }
-        return language === undefined ? WarmCell.make(order, tools, bounds.answerMs) : CodeCell.make(order, language, ground)
+        return language === undefined ? WarmCell.make(order, tools, wish) : CodeCell.make(order, language, ground)
       },
       hasRoom: () => ground.count() < bounds.maxSandboxes,
       onChange,
     })
   }
 
-  /** Its times and who it is for begin now. */
-  async acquire(planned: PlannedSandbox, signal?: AbortSignal): Promise<LiveSandbox> {
+  /** Its times and who it is for begin now. `only`: what is run in it before anything else, where that is known. */
+  async acquire(planned: PlannedSandbox, { signal, only }: Acquisition = {}): Promise<LiveSandbox> {
     const { template } = this.#planned.spec
+    if (only) this.#python = pythonToBegin(only, planned.spec)
     await dropOutdated(this.pool, template, this.#ground)
-    return this.pool.acquire((warm) => {
+    const { sandbox, alone } = await this.pool.acquire((warm) => {
       let over = (): void => undefined
       const gone = new Promise<undefined>((resolve) => {
         over = () => resolve(undefined)
       })
-      const sandbox = warm instanceof CodeCell ? warm.handOver(planned, over) : this.#bear(warm, planned, over)
-      this.#ground.show(sandbox)
-      return { value: sandbox, over: gone, close: () => sandbox.close() }
+      const handed = warm instanceof CodeCell ? { sandbox: warm.handOver(planned, over) } : this.#bear(warm, { planned, only, onGone: over })
+      this.#ground.show(handed.sandbox)
+      return { value: handed, over: gone, close: () => handed.sandbox.close() }
     }, signal)
+    await alone
+    return sandbox
   }
 
-  #bear(warm: WarmCell, planned: PlannedSandbox, onGone: () => void): LiveSandbox {
+  #bear(warm: WarmCell, { planned, only, onGone }: Bearing): Borne {
     const { id, preparation } = warm
-    return this.#ground.bear({ id, planned, preparation, home: warm.handOver(), pooled: true, onGone })
+    const { home, alone } = warm.handOver({ isForOneRun: only !== undefined })
+    return { sandbox: this.#ground.bear({ id, planned, preparation, home, pooled: true, onGone }), alone }
   }
+}
+
+interface Bearing extends Pick<Birth, 'planned'> {
+  readonly only: RunRequest | undefined
+  readonly onGone: () => void
+}
+
+interface Borne {
+  readonly sandbox: LiveSandbox
+  /** Resolves when nothing is in it that was to become something else. */
+  readonly alone?: Promise<void>
+}
+
+export interface Acquisition {
+  readonly signal?: AbortSignal | undefined
+  readonly only?: RunRequest | undefined
 }
 
 export interface CellPoolOrder {
@@ -121,6 +157,8 @@ export interface CellPoolOrder {
   readonly onChange: () => void
   /** Of the interpreter that waits in each; undefined: none does. */
   readonly language?: Language | undefined
+  /** Modules that an interpreter of Python in each has imported, or there is no cell; undefined: one is begun only once Python was run, and has none. */
+  readonly imports?: readonly string[] | undefined
 }
 
 /** A template may have been built, or built again, since. */

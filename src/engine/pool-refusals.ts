@@ -28,8 +28,8 @@ export function checkSettings({ size, max, fresh, imports, recycleAfterRuns, lan
     if (language !== undefined) throw new SandboxError('invalid', "language: is only for a pool with fresh: 'cell'; code is run in a cell of its own")
     return
   }
-  const idle = Object.entries({ imports, recycleAfterRuns }).find(([, value]) => value !== undefined)
-  if (idle) throw new SandboxError('invalid', `${idle[0]}: is only for a pool with fresh: 'liner'`)
+  if (recycleAfterRuns !== undefined) throw new SandboxError('invalid', "recycleAfterRuns: is only for a pool with fresh: 'liner'")
+  if (imports !== undefined && language !== undefined) throw new SandboxError('invalid', 'imports: do not go with language; code imports what it needs')
 }
 
 type LinedFields = Pick<Spec, 'root' | 'commands' | 'mounts' | 'seccomp' | 'user'>

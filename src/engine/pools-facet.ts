@@ -25,7 +25,7 @@ import { parseObject } from '../policy/refusal.js'
 import { checkCreationOptions } from './creation.js'
 import type { LiveSandbox } from './live-sandbox.js'
 import { checkPooled, unpooledBecause } from './pool-class.js'
-import { CellPool, type CellPoolOrder, type PoolGround, sizesFor } from './pool-cells.js'
+import { type Acquisition, CellPool, type CellPoolOrder, type PoolGround, sizesFor } from './pool-cells.js'
 import { PoolClasses, usualRuns } from './pool-classes.js'
 import { Closings } from './pool-closings.js'
 import { LinerPool } from './pool-liners.js'
@@ -150,7 +150,7 @@ export class PoolsFacet implements PlatformPools {
       const how = (within: AbortSignal) => ({ onRequest: call.onRequest, signal: AbortSignal.any(signal ? [signal, within] : [within]) })
       return this.#host.during(lined.planned, signal, (within) => lined.kept.run(lined.planned, request, how(within)))
     }
-    const sandbox = 'pool' in place ? await this.#acquire(place.pool, {}, call) : await this.#take(place.spec, call)
+    const sandbox = 'pool' in place ? await this.#acquire(place.pool, {}, { ...call, only: request }) : await this.#take(place.spec, call, request)
     return shootOnce(sandbox, { request, signal }, this.#shots)
   }
 
@@ -200,25 +200,25 @@ export class PoolsFacet implements PlatformPools {
   }
 
   #open(order: CellPoolOrder, { fresh, imports, language, recycleAfterRuns = usualRuns }: PoolSettings): CellPool | LinerPool {
-    if (fresh === 'cell') return new CellPool({ ...order, language }, this.#ground)
+    if (fresh === 'cell') return new CellPool({ ...order, language, imports }, this.#ground)
     return new LinerPool({ ...order, imports, recycleAfterRuns, sign: (unsigned) => this.#host.sign(unsigned) }, this.#ground)
   }
 
-  async #acquire(pool: string, claim: Claim, { signal, onRequest }: CreationOptions): Promise<LiveSandbox> {
+  async #acquire(pool: string, claim: Claim, { signal, only, onRequest }: Acquisition & Pick<OneShotCall, 'onRequest'>): Promise<LiveSandbox> {
     const { kept, planned } = this.#find(pool)
     if (kept instanceof LinerPool) throw new SandboxError('conflict', `pool ${pool} keeps liners, which are for run(); none of them is a sandbox`)
     const { name, agent, metadata } = parseObject(claimSchema, claim, { what: 'claim', objects: ['metadata'] })
     const whose = { ...(name !== undefined && { name }), ...(agent !== undefined && { agent }), ...(metadata !== undefined && { metadata }) }
     const claimed = { ...planned, spec: { ...planned.spec, ...whose } }
-    return entrust(await this.#host.during(claimed, signal, (within) => kept.acquire(claimed, within)), onRequest, this.#shots)
+    return entrust(await this.#host.during(claimed, signal, (within) => kept.acquire(claimed, { signal: within, only })), onRequest, this.#shots)
   }
 
-  async #take(spec: SpecInput, { fresh, pool, signal, language, onRequest }: OneShotCall): Promise<LiveSandbox> {
+  async #take(spec: SpecInput, { fresh, pool, signal, language, onRequest }: OneShotCall, only?: RunRequest): Promise<LiveSandbox> {
     if (fresh === 'liner') throw new SandboxError('unsupported', "fresh: 'liner' is for commands; a sandbox is a cell", { hint: "fresh: 'cell'" })
     await this.#closings.room()
     const planned = pool === false ? undefined : this.#pooledPlan(spec)
     const cells = planned && this.#classes.cellsFor(planned, language)
-    if (cells) return entrust(await this.#host.during(planned, signal, (within) => cells.acquire(planned, within)), onRequest, this.#shots)
+    if (cells) return entrust(await this.#host.during(planned, signal, (within) => cells.acquire(planned, { signal: within, only })), onRequest, this.#shots)
     const { id } = await this.#host.create(spec, { ...(signal && { signal }), ...(onRequest && { onRequest }) })
     return this.#host.find(id)
   }

@@ -103,7 +103,7 @@ async function launch({ plan, user, signal, request, entry }: Launch, surroundin
   const { answerMs, watchAnswer, leftovers, clock, checkMoving } = surroundings
   const startedAt = clock.now()
   const patience = new StartPatience({ timeMs: plan.timeMs, answerMs, signal, clock, watchAnswer })
-  const { result, run } = await attempt({ plan, user, request, entry, giveUp: patience.giveUp }, surroundings).finally(() => patience.end())
+  const { result, run, spentMs } = await attempt({ plan, user, request, entry, giveUp: patience.giveUp }, surroundings).finally(() => patience.end())
   const { stop } = patience
   if (!result.started) {
     try {
@@ -127,6 +127,7 @@ async function launch({ plan, user, signal, request, entry }: Launch, surroundin
     run,
     surroundings: { processors, memoryBytes, failure, watchAnswer, leftovers, clock, checkMoving },
     startedAt,
+    spentMs,
     signal,
     stop,
     onEnded: (ending) => {
@@ -166,6 +167,8 @@ type Attempt = Pick<Launch, 'plan' | 'user' | 'request' | 'entry'> & { readonly 
 interface Attempted {
   readonly result: StartResult
   readonly run: CellRun
+  /** Of processor time, before it was this program. */
+  readonly spentMs?: number | undefined
 }
 
 /** A zygote may end at any time: then what it was to fork is started as any other program is. */
@@ -182,18 +185,19 @@ async function attempt(order: Attempt, surroundings: ProgramSurroundings): Promi
 async function attemptAsAsked(order: Attempt, surroundings: ProgramSurroundings): Promise<Attempted> {
   const limits = limitsOf(order.plan)
   const kind = programKind(order.request, order.user, limits)
-  const ready = kind && (await surroundings.ready?.take(kind, order.giveUp))
+  const ready = await surroundings.ready?.take(kind, order.request, order.giveUp)
   return (ready && (await launchReady(ready, order, surroundings))) ?? (await startAnew(limits, order, surroundings))
 }
 
 async function launchReady(ready: ReadyRun, { request, user, entry, giveUp }: Attempt, surroundings: ProgramSurroundings): Promise<Attempted | undefined> {
-  const { program, run, look } = ready
+  const { program, run, look, spentMs } = ready
   try {
     run.countFromNow()
     const result = await program.launch(request, { giveUp })
     if (result) {
       surroundings.inspector?.adopt(look, { number: entry.number, user: user.name, environment: entry.environment })
-      return { result, run }
+      if (spentMs !== undefined) entry.begunAhead = true
+      return { result, run, spentMs }
     }
   } catch (error) {
     run.close().catch(() => undefined)

@@ -23,6 +23,10 @@ export interface ReadyRun {
   readonly run: CellRun
   readonly program: ReadyProgram
   readonly look: ReadyLook
+  /** Of one that was begun already: what it used of processor time until then, which is not its program's. */
+  readonly spentMs?: number
+  /** Of one that was begun already: whether it can go on as this. */
+  fits?(told: StartRequest): boolean
 }
 
 const alikeEnough = 2
@@ -36,6 +40,8 @@ export interface Held {
   /** When it aborts, what is being made is not made. */
   readonly unwanted: AbortController
   readonly made: Promise<ReadyRun | undefined>
+  /** Whether it is an interpreter that was begun: then it is gone before another program is started. */
+  readonly isBegun?: true
 }
 
 export class ReadyPrograms {
@@ -51,9 +57,11 @@ export class ReadyPrograms {
     this.#held = first
   }
 
-  /** One of this kind, which is the taker's from then on; also one that is being made, unless that takes long or the taker gives up first. */
-  async take(kind: ProgramKind, giveUp: AbortSignal): Promise<ReadyRun | undefined> {
-    const key = keyOf(kind)
+  /** One of this kind, which is the taker's from then on; also one that is being made, unless that takes long or the taker gives up first. Of no kind there is none. */
+  async take(kind: ProgramKind | undefined, told: StartRequest, giveUp: AbortSignal): Promise<ReadyRun | undefined> {
+    const key = kind && keyOf(kind)
+    if (this.#held?.isBegun && this.#held.key !== key) await this.drop()
+    if (kind === undefined || key === undefined) return undefined
     this.#alike = this.#latest?.key === key ? this.#alike + 1 : 1
     this.#latest = { key, kind }
     const held = this.#held
@@ -65,8 +73,9 @@ export class ReadyPrograms {
     this.#held = undefined
     const letGo = this.#surroundings().open.warden.hold()
     const ready = await inTime(held.made, giveUp).finally(letGo)
-    if (ready?.program.isWaiting) return ready
-    void discard(held)
+    if (ready?.program.isWaiting && ready.fits?.(told) !== false) return ready
+    const gone = discard(held)
+    if (held.isBegun) await gone
     return undefined
   }
 
@@ -117,12 +126,20 @@ export function beginReady(kind: ProgramKind, place: ReadyPlace): Held {
   return { key: keyOf(kind), unwanted, made: makeReady(kind, place, unwanted.signal) }
 }
 
+/** An interpreter that stands in the place of one of this kind. */
+export function holdBegun(kind: ProgramKind, begin: (giveUp: AbortSignal) => Promise<ReadyRun>): Held & { readonly begun: Promise<ReadyRun> } {
+  const unwanted = new AbortController()
+  const begun = begin(unwanted.signal)
+  return { key: keyOf(kind), unwanted, begun, made: begun.catch(() => undefined), isBegun: true }
+}
+
 function keyOf({ user, limits, request: { stdin, rlimits, liner } }: ProgramKind): string {
   const lined = liner ? `${liner.diskBytes} ${liner.inodes} ${liner.forked === true}` : ''
   return [user.name, stdin, lined, limits.memoryBytes, limits.processes, ...rlimits.map(({ resource, soft, hard }) => `${resource}=${soft}/${hard}`)].join(' ')
 }
 
-async function discard({ made, unwanted }: Held): Promise<void> {
+/** Resolves when nothing of it is left. */
+export async function discard({ made, unwanted }: Held): Promise<void> {
   unwanted.abort()
   const ready = await made
   if (!ready) return

@@ -12,7 +12,7 @@ import { outcomeOf, type Stop } from './outcome.js'
 import { ProcessorDeadline } from './processor-deadline.js'
 import { signalNumber } from './signals.js'
 import { inputOver } from './unstarted-program.js'
-import { usageOf } from './usage.js'
+import { countsSince, exitSince, usageOf } from './usage.js'
 import { noPieces, watched } from './watched-pieces.js'
 
 /** What a run asks of the sandbox it is in. */
@@ -40,6 +40,8 @@ export interface RunStart {
   readonly run: CellRun
   readonly surroundings: RunSurroundings
   readonly startedAt: number
+  /** What it used of processor time before it was this program. */
+  readonly spentMs?: number | undefined
   readonly signal: AbortSignal | undefined
   /** Why it was killed already, while it started. */
   readonly stop: Stop | undefined
@@ -199,7 +201,7 @@ export class RunningProgram implements PlatformProcess {
   /** A cell that cannot be asked any more has told us nothing. */
   #counts(): RunCounts {
     try {
-      return this.#start.run.usage()
+      return countsSince(this.#start.run.usage(), this.#start.spentMs)
     } catch {
       return nothingCounted
     }
@@ -238,7 +240,7 @@ export class RunningProgram implements PlatformProcess {
 
   async #finish(): Promise<Ending> {
     try {
-      const exit = await this.#start.program.exited
+      const exit = exitSince(await this.#start.program.exited, this.#start.spentMs)
       const wallMs = this.#start.surroundings.clock.now() - this.#start.startedAt
       // The last bytes may have gone beyond the limit and begun a kill.
       await this.output.idle

@@ -41,6 +41,18 @@ export function usageOf({ exit, counts, wallMs, outputBytes, memoryLimitBytes = 
   })
 }
 
+/** Without what was used before the program began. */
+export function countsSince(counts: RunCounts, spentMs = 0): RunCounts {
+  return counts.cpuMs === undefined ? counts : { ...counts, cpuMs: Math.max(0, counts.cpuMs - spentMs) }
+}
+
+export function exitSince(exit: WardenExit, spentMs = 0): WardenExit {
+  const { cpuUserMs, cpuSystemMs } = exit
+  const usedMs = cpuUserMs + cpuSystemMs
+  const share = usedMs === 0 ? 0 : Math.max(0, usedMs - spentMs) / usedMs
+  return { ...exit, cpuUserMs: cpuUserMs * share, cpuSystemMs: cpuSystemMs * share }
+}
+
 export function hitsOf({ hits }: Pick<RunCounts, 'hits'>): LimitHits {
   return { memory: hits.memory ?? null, processes: hits.processes ?? null }
 }

@@ -6,6 +6,7 @@ import type { StartRequest, WardenProcess } from '../channel/index.js'
 import type { CellRun } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { ProgramSurroundings } from './program-starter.js'
+import { canBecome } from './python-command.js'
 import { baseEnvironment, countedIn, resources } from './start-request.js'
 
 export interface ZygoteOrder {
@@ -70,7 +71,7 @@ export class Zygote {
   /** The request as one for a fork of it; as it is when it cannot be one. */
   lend(request: StartRequest): StartRequest {
     const living = this.#living
-    return living && request.liner && canFork(request, living) ? { ...request, liner: { ...request.liner, forked: true } } : request
+    return living && request.liner && canBecome(request, living) ? { ...request, liner: { ...request.liner, forked: true } } : request
   }
 
   /** It ends with its cell. */
@@ -182,22 +183,6 @@ async function readiness(program: WardenProcess, patience: AbortSignal): Promise
   }
   const why = patience.aborted ? 'it took too long' : (said.stderr.trim().split('\n').at(-1) ?? '')
   throw new SandboxError('invalid', `imports: the zygote ended before it was ready: ${why.slice(0, 400)}`)
-}
-
-/** What an interpreter reads of its environment before anything else, and so cannot be told later. */
-const readAtStart = /^(PYTHON|LANG$|LANGUAGE$|LC_)/
-/** What the loader, the allocator and libraries that count threads read when they are loaded: only a run that states it is told apart. */
-const readWhenLoaded = /^(LD_|GLIBC_TUNABLES$|MALLOC_|OMP_|OPENBLAS_|MKL_)/
-
-/** Only what a fork does just as a python3 that is started: code, or a file, and nothing that is an option. */
-function canFork({ argv, env }: StartRequest, living: Living): boolean {
-  const [program = '', first = '', code] = argv
-  const isIt = program === living.executable || (program === 'python3' && env.PATH === living.env.PATH)
-  const isPlain = first === '-c' ? code !== undefined : first.endsWith('.py') && !first.startsWith('-')
-  const names = new Set(
-    [...Object.keys(env), ...Object.keys(living.env)].filter((name) => readAtStart.test(name) || (name in env && readWhenLoaded.test(name))),
-  )
-  return isIt && isPlain && [...names].every((name) => env[name] === living.env[name])
 }
 
 async function orAborted(done: Promise<void>, signal: AbortSignal | undefined): Promise<void> {

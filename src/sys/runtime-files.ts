@@ -27,6 +27,8 @@ export interface RuntimeFiles {
   read(file: string): Promise<Uint8Array>
   /** What a zygote of Python is started with. */
   zygote(): Promise<{ readonly bootstrap: string; readonly library: Uint8Array }>
+  /** What a Python that is begun ahead is sent. */
+  begun(): Promise<Uint8Array>
 }
 
 /** In a checkout the source runs beside what was built from it, as with the native programs. */
@@ -41,7 +43,7 @@ export function runtimeFiles(): RuntimeFiles {
     bootstrap: (await read('python/zygote.py')).toString(),
     library: await readFile(nativeProgram('zygote.so')),
   })
-  return { index: indexSchema.parse(JSON.parse(textIn(found) ?? '')), read, zygote }
+  return { index: indexSchema.parse(JSON.parse(textIn(found) ?? '')), read, zygote, begun: () => read('python/begun.py') }
 }
 
 function textIn(folder: URL): string | undefined {
