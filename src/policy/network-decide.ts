@@ -19,12 +19,17 @@ interface Asked {
   readonly instead?: { readonly methods: readonly string[]; readonly paths: readonly string[] }
 }
 
+/** More of them say nothing that a program could need, and each is judged with each. */
+const mostInstead = 4
+
 /** Of a request that servers may read in several ways: allowed when each of them is. */
 export function decideAll(rules: NetworkRules, question: Question): Decision {
   const decision = decide(rules, question)
   const { request } = question
   if (typeof request === 'string' || request.instead === undefined || decision.verdict !== 'allow') return decision
   const { method, path, instead } = request
+  const [code] = (['method', 'path'] as const).filter((each) => instead[`${each}s`].length > mostInstead)
+  if (code !== undefined) return { verdict: 'deny', code, rule: `allow ${decision.rule.text}`, why: `headers name more than ${mostInstead} other ${code}s` }
   const others = [method, ...instead.methods].flatMap((each) => [path, ...instead.paths].map((at) => ({ method: each, path: at })))
   return others.map((other) => decide(rules, { ...question, request: other })).find(({ verdict }) => verdict !== 'allow') ?? decision
 }

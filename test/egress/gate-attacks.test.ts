@@ -84,6 +84,9 @@ test.each([
     code: undefined,
   },
   { name: 'nothing', headers: [['X-Mine', 'DELETE']] as const, code: undefined },
+  // Each is judged with each: of a thousand and a thousand that would hold up everybody.
+  { name: 'very many methods', headers: Array.from({ length: 1000 }, () => ['x-http-method', 'GET'] as const), code: 'method' },
+  { name: 'very many paths', headers: Array.from({ length: 1000 }, () => ['x-original-url', '/v1/y'] as const), code: 'path' },
 ])('a request of which a header asks servers to take $name', async ({ headers, code }) => {
   const resolver: Resolver = { resolve: () => Promise.resolve(local ? [local] : []) }
   await using opened = openGate({ rules: rulesOf({ allow: [{ host: 'api.example', methods: ['GET'], paths: ['/v1/*'] }, 'open.example'] }), resolver })
