@@ -31,7 +31,7 @@ export const poolSchema = deferred(() =>
     language: languageSchema.optional(),
     /** Of liners: after so many runs their cell is closed, and another made. */
     recycleAfterRuns: z.int().min(1).max(1_000_000).optional(),
-    /** Of liners: modules of Python that are imported before anyone asks; none when not given. */
+    /** Modules of Python that are imported before anyone asks; none when not given. */
     imports: z
       .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$/, "must be a module's name, such as 'numpy'"))
       .max(64)

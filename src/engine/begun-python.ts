@@ -6,7 +6,7 @@
  * for the same reason. It says `taken` when its descriptors are closed and before the program's code; one that ended without having said so never ran any of it.
  */
 import { encodeTold, type ReadyProgram, type StartRequest, type StartResult, type WardenProcess } from '../channel/index.js'
-import type { CellRun, GuestUser, RunLimits } from '../contract/driver.js'
+import type { GuestUser, RunLimits } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { ReadyLook } from './inspector.js'
 import { canBecome } from './python-command.js'
@@ -52,8 +52,9 @@ export class BegunSource {
     this.#compiled.set(key, { magic, code: Buffer.from(hex, 'hex') })
   }
 
-  forget(key: string): void {
-    this.#compiled.delete(key)
+  /** Whether there was any. */
+  forget(key: string): boolean {
+    return this.#compiled.delete(key)
   }
 }
 
@@ -97,29 +98,40 @@ export interface BegunPlace extends ReadyPlace {
 
 /** Throws SandboxError: 'unsupported' where there is no such interpreter, 'invalid' where it does not become ready, 'not-enforced' when it is not as demanded. */
 export async function beginPython(order: BegunOrder, place: BegunPlace, giveUp: AbortSignal): Promise<ReadyRun> {
-  const { open, inspector, source, templateKey } = place
+  const key = `${place.templateKey} ${order.program}`
+  try {
+    return await beginOnce({ ...order, key }, place, giveUp)
+  } catch (error) {
+    // The interpreter may be another by now than the one that compiled it.
+    const isWorthAnother = place.source.forget(key) && error instanceof SandboxError && error.code === 'invalid' && !giveUp.aborted
+    if (!isWorthAnother) throw error
+    return await beginOnce({ ...order, key }, place, giveUp)
+  }
+}
+
+async function beginOnce(order: BegunOrder & { readonly key: string }, place: BegunPlace, giveUp: AbortSignal): Promise<ReadyRun> {
+  const { open, inspector, source } = place
+  const { program, imports, user, key } = order
   if (!inspector) throw new SandboxError('unsupported', 'imports: nobody looks at programs in such a cell, so none can wait there')
-  const key = `${templateKey} ${order.program}`
   const run = open.cell.beginRun(order.limits)
   let process: WardenProcess | undefined
   try {
     const { code, argv } = await source.loaderFor(key)
-    const { program, imports, user } = order
     const request = countedIn({ ...order.request, argv: [program, ...argv, ...imports], cwd: '/', stdin: true, aside: true }, run)
     let look: ReadyLook | undefined
     const atGate = async (pid: number): Promise<void> => {
       look = await inspector.inspectReady({ pid, user, request })
     }
     const result = await open.warden.start(request, { atGate, giveUp })
-    if (!result.started || !look) throw new SandboxError('unsupported', `imports: ${program} cannot be started in this template${result.started ? '' : `: ${result.text}`}`)
+    if (!result.started) throw new SandboxError('unsupported', `imports: ${program} cannot be started in this template: ${result.text}`)
     process = result.process
+    if (!look) throw new SandboxError('internal', `${program} was started without a look at it`)
     const answers = new Answers(process.aside ?? noPieces)
     const { executable, spentMs } = await readiness({ process, answers, code }, giveUp, (magic, hex) => source.keep(key, magic, hex))
     process.unref()
     const waiting = { startedAs: program, executable, env: order.request.env }
     return { run, look, spentMs, program: new BegunProgram(process, answers), fits: (told) => canBecome(told, waiting) }
   } catch (error) {
-    source.forget(key)
     await process?.kill().catch(() => undefined)
     run.close().catch(() => undefined)
     throw error

@@ -5,6 +5,7 @@ import type { Spec } from '../contract/spec.js'
 import type { PlannedSandbox } from '../policy/apply.js'
 import { planRun } from '../policy/run.js'
 import { beginPython, type BegunSource } from './begun-python.js'
+import { Deadline } from './deadline.js'
 import type { MadeHome } from './live-cell.js'
 import { type Order, prepareCell, type Preparation, type Tools } from './making.js'
 import { makeHome } from './making-home.js'
@@ -122,6 +123,7 @@ export class WarmCell implements PoolItem {
 
   async close(): Promise<void> {
     const { warden, cell } = this.#home.open
+    this.#isAlive = false
     this.#first?.unwanted.abort()
     void this.#first?.made.then((ready) => ready?.run.close().catch(() => undefined))
     warden.close()
@@ -133,8 +135,10 @@ export class WarmCell implements PoolItem {
     try {
       await this.#begin(program)
       return true
-    } catch {
-      if (this.#isHandedOver || !this.#isAlive) return true
+    } catch (error) {
+      // What ended the cell, or is not as demanded, leaves nothing to be made ready; whoever has it by now has called this off.
+      const isItsFault = error instanceof SandboxError && (error.code === 'unsupported' || error.code === 'invalid')
+      if (!isItsFault || this.#isHandedOver || !this.#isAlive) return true
       this.#first = undefined
       this.#wish.onUnbegun(program)
       return false
@@ -144,18 +148,22 @@ export class WarmCell implements PoolItem {
   /** Throws as `beginPython` does. */
   async #begin(program = 'python3'): Promise<void> {
     const usual = this.#usual()
-    if (!usual) throw new SandboxError('unsupported', 'imports: no interpreter can wait in such a sandbox', { hint: 'allow at least 32 processes' })
+    if (!usual)
+      throw new SandboxError('unsupported', 'imports: no interpreter can wait where programs are not looked at, or fewer than 32 processes are allowed')
     const { request, user, limits, kind } = usual
     const order = { request, user, limits, program, imports: this.#wish.imports ?? [] }
     const { source, answerMs } = this.#wish
     const place = { ...this.#place(), source, templateKey: this.templateId ?? this.preparation.spec.template }
-    const first = holdBegun(kind, (giveUp) => beginPython(order, place, AbortSignal.any([giveUp, AbortSignal.timeout(answerMs)])))
+    const first = holdBegun(kind, (giveUp) => beginPython(order, place, giveUp))
     this.#first = first
+    const late = new Deadline(answerMs, () => first.unwanted.abort())
     try {
       await first.begun
     } catch (error) {
       if (error instanceof SandboxError && error.code === 'not-enforced') this.#condemn()
       throw error
+    } finally {
+      late.cancel()
     }
   }
 

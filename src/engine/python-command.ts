@@ -29,12 +29,12 @@ function isPlain([, first = '', code]: readonly unknown[]): boolean {
   return first === '-c' ? code !== undefined : typeof first === 'string' && first.endsWith('.py') && !first.startsWith('-')
 }
 
-/** The program of a run of which the next of its kind can be begun before it is asked for; undefined for any other. What is no request at all is told where it is run. */
-export function pythonToBegin(request: RunRequest, spec: Pick<Spec, 'env' | 'user'>): string | undefined {
-  const { command, env = {}, user = spec.user, stdin, terminal, limits = {} } = request
+/** The program of a run of which the next of its kind can be begun before it is asked for; undefined for any other, and for what is no request at all. */
+export function pythonToBegin(request: unknown, spec: Pick<Spec, 'env' | 'user'>): string | undefined {
+  const { command, env, user = spec.user, stdin, terminal, limits } = Object(request) as Partial<RunRequest>
   const [program] = Array.isArray(command) ? command : []
   if (typeof program !== 'string' || !/(^|\/)python3?$/.test(program) || !isPlain(command as unknown[])) return undefined
-  if (stdin || terminal || user !== spec.user || Object.keys(limits).length > 0) return undefined
-  const names = [...Object.keys(spec.env), ...Object.keys(env)]
+  if (stdin || terminal || user !== spec.user || Object.keys(Object(limits) as object).length > 0) return undefined
+  const names = [...Object.keys(spec.env), ...Object.keys(Object(env) as object)]
   return names.some((name) => readAtStart.test(name) || readWhenLoaded.test(name)) ? undefined : program
 }

@@ -83,6 +83,27 @@ describe('a sandbox of a pool', () => {
     await engine.pools.close(pool)
   })
 
+  test('is never handed out when the kernel says something else of the interpreter that was begun in it', async () => {
+    const python = { command: ['/usr/bin/python3', '-c', 'print("fine")'] }
+    const run = async (): Promise<readonly unknown[]> => {
+      while ((await available(pool)) < 1) await sleep(5)
+      const shot = await engine.pools.run({ pool }, python)
+      const { stdout } = await collect(shot.program)
+      const { runs } = await shot.receipt()
+      await shot.release()
+      return [stdout, runs.map(({ begunAhead }) => begunAhead)]
+    }
+    asked = answer(driver, (subject) => {
+      if (subject.kind !== 'program' || driver.cells.length < 2) return {}
+      return { ...(subject.depth === 'full' && { descriptors: [0, 1, 2, 3, 4] }), ...(driver.cells.length === 2 && { 'no-new-privs': false }) }
+    })
+    const pool = await open(1)
+    expect(await run()).toEqual(['fine\n', [undefined]])
+    await waitUntil(() => driver.cells.length >= 3 && driver.cells[1]?.isClosed === true)
+    expect(await run()).toEqual(['fine\n', [true]])
+    await engine.pools.close(pool)
+  })
+
   test('that died while it waited is replaced', async () => {
     const pool = await open(1)
     driver.cells[0]?.child.kill('SIGKILL')
@@ -112,7 +133,8 @@ describe('a sandbox of a pool', () => {
       [{ from: 'snapshot' }, {}, /^from: /],
       [{ seccomp: {} }, {}, /^seccomp: /],
       [{}, { size: 3, max: 2 }, /^size: 3 is above max, which is 2/],
-      [{}, { imports: ['numpy'] }, /^imports: is only for a pool with fresh: 'liner'/],
+      [{}, { recycleAfterRuns: 3 }, /^recycleAfterRuns: is only for a pool with fresh: 'liner'/],
+      [{}, { imports: ['numpy'], language: 'python' }, /^imports: do not go with language/],
       [{}, { sise: 3 }, /sise: is not a known field/],
     ] as const
     for (const [spec, settings, message] of refusals) {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ensure, ensureExited, ensureSame, text } from '../check.js'
 import type { Case, Subject, SubjectPool } from '../subject.js'
 
@@ -62,6 +63,23 @@ export const poolCases: readonly Case[] = [
         const read = await pool.run('test ! -e own && echo nothing')
         ensureSame([read.outcome, text(read.stdout)], [{ kind: 'exited', code: 0 }, 'nothing\n'], 'what the next run sees')
         return 'two runs'
+      }),
+  },
+  {
+    id: 'pools/python-again',
+    name: 'Python in a pool is the same each time, whether its interpreter was begun ahead or not',
+    needs: ['engine'],
+    run: (subject) =>
+      withPool(subject, async (pool) => {
+        const open = '[n for n in range(3, 32) if os.path.exists(f"/proc/self/fd/{n}")]'
+        const code = `import os, sys\nprint(sys.argv, __name__, os.path.exists("own"), ${open})\nopen("own", "w").write("x")\nsys.exit("over")`
+        for (let n = 0; n < 4; n += 1) {
+          const { outcome, stdout, stderr } = await pool.run(['/usr/bin/python3', '-c', code, 'a b'])
+          ensureSame([outcome, text(stdout), text(stderr)], [{ kind: 'exited', code: 1 }, "['-c', 'a b'] __main__ False []\n", 'over\n'], `run ${n + 1}`)
+          // While nobody asks the next is made ready.
+          await sleep(100)
+        }
+        return '4 runs'
       }),
   },
   {
