@@ -109,7 +109,7 @@ export class Carriers {
     try {
       const kept = await this.#parts.packages?.find(asked)
       if (kept) {
-        await reply.pass(kept)
+        await reply.pass(kept).finally(() => kept.body.destroy())
         permit.finish({ status: kept.status, bytesUp: 0, bytesDown: 0 })
         if (carrier) this.#keep(carrier)
         return 'over'

@@ -19,16 +19,19 @@ type Asked = Pick<GuestRequest, 'scheme' | 'method' | 'headers' | 'path'> & {
   readonly isPrivate: boolean
 }
 
-const mostIndexBytes = 16 * 2 ** 20
+const mostIndexBytes = 8 * 2 ** 20
+/** Of all indexes of one sandbox: reading them takes time that is everybody's. */
+const mostReadBytes = 128 * 2 ** 20
 const mostNoted = 200_000
 /** What is asked of an index. */
-const ofIndex = /vnd\.pypi\.simple|vnd\.npm\.install|^application\/json/i
+const ofIndex = /vnd\.pypi\.simple|vnd\.npm\.install/i
 /** Who sends these wants something else than what anybody gets. */
 const own = ['authorization', 'cookie', 'range', 'if-none-match', 'if-modified-since', 'if-range']
 
 export class Packages {
   readonly #shelf: PackageShelf
   readonly #promised = new Map<string, PackageHash>()
+  #readBytes = 0
 
   constructor(shelf: PackageShelf) {
     this.#shelf = shelf
@@ -69,11 +72,12 @@ export class Packages {
   }
 
   #note(text: string, about: { readonly type: string; readonly base: string }): void {
+    this.#readBytes += text.length
     for (const [url, hash] of readIndex(text, about)) if (this.#promised.size < mostNoted) this.#promised.set(url, hash)
   }
 
   #isOfIndex(asked: Asked): boolean {
-    return isPlain(asked) && ofIndex.test(headerOf(asked.headers, 'accept')) && this.#promiseOf(asked) === undefined
+    return this.#readBytes < mostReadBytes && isPlain(asked) && ofIndex.test(headerOf(asked.headers, 'accept')) && this.#promiseOf(asked) === undefined
   }
 
   #promiseOf(asked: Asked): { readonly hash: PackageHash; readonly origin: string } | undefined {
