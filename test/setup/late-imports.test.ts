@@ -15,7 +15,6 @@ async function load(text: string, others: Readonly<Record<string, unknown>>) {
     asked.push(name)
     return others[name]
   }
-  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- it is what the program does with it
   new Function('module', 'require', `${lateHelpers}${await withLateImports(text)}`)(module, require)
   return { module: module.exports, asked }
 }
