@@ -112,7 +112,7 @@ async function usedOfZod(modules) {
   const names = new Set([...modules.values()].flatMap((code) => [...code.matchAll(/\bz\.of\.(\w+)/g)].map(([, name]) => name)))
   // Commands parse each thing but once or twice: compiling a parser for it would take longer than parsing does.
   const contents = `import { config } from 'zod'; config({ jitless: true }); export { ${[...names].sort().join(', ')} } from 'zod'`
-  const outputs = await build({ ...commandOptions, stdin: { contents, resolveDir: source }, outbase: undefined })
+  const outputs = await build({ ...commandOptions, stdin: { contents, resolveDir: source } })
   return Buffer.from([...outputs.values()][0] ?? []).toString('utf8')
 }
 

@@ -4,6 +4,7 @@
 export const earlyModules = [
   'commander',
   'picocolors',
+  'cli/bench-options.ts',
   'cli/change-commands.ts',
   'cli/code-options.ts',
   'cli/command-path.ts',
@@ -25,6 +26,7 @@ export const earlyModules = [
   'cli/run-flags.ts',
   'cli/run-options.ts',
   'cli/sh-options.ts',
+  'cli/streams.ts',
   'cli/snapshots-commands.ts',
   'cli/template-commands.ts',
   'cli/transfer-flags.ts',
@@ -150,7 +152,6 @@ export const runningModules = [
   'channel/start-payload.ts',
   'channel/starting.ts',
   'cli/clamped-line.ts',
-  'cli/streams.ts',
   'cli/words.ts',
   'contract/printable.ts',
   'drivers/bwrap/beneath.ts',

@@ -26,7 +26,7 @@ function load(file: string): Modules {
 }
 
 const files = ['program.js', 'running.js', 'rest.js']
-const loaded: Modules[] = []
+const loaded: (Modules | undefined)[] = []
 
 /** Of the first file that has it, for which they are read one after the other. */
 function moduleNamed(name: string): unknown {

@@ -39,7 +39,6 @@ const nullDevice = 0x103
 /** What most programs are started with by others, and where nothing can be waited for. */
 const noInput: Input = { chunks: nothing(), close: () => undefined }
 
-// eslint-disable-next-line @typescript-eslint/require-await -- an async generator is the shortest way to an async iterator
 async function* nothing(): AsyncGenerator<never> {}
 
 const deviceChunkBytes = 65_536

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { bytesInWords } from '../../src/cli/words.js'
-import { defaultLimits } from '../../src/contract/limits.js'
+import { defaultLimits } from '../../src/contract/limit-words.js'
 import { fileSizeFor, parseSpec } from '../../src/policy/spec.js'
 import { cli, cliPath, fake } from './cli.js'
 

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { type LimitName, limitsSchema } from '../../src/contract/limits.js'
 import type { Ceiling, PolicyInput } from '../../src/contract/policy.js'
-import { mountModes, rootModes, type SpecInput, tiers, userNames } from '../../src/contract/spec.js'
+import type { SpecInput } from '../../src/contract/spec.js'
+import { mountModes, rootModes, tiers, userNames } from '../../src/contract/spec-words.js'
 
 const ranges: Readonly<Record<LimitName, readonly [min: number, max: number]>> = {
   memory: [4 * 2 ** 20, 2 ** 44],

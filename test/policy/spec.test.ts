@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SandboxError } from '../../src/contract/errors.js'
-import { defaultLimits } from '../../src/contract/limits.js'
+import { defaultLimits } from '../../src/contract/limit-words.js'
 import { changeLimits, matchesFilter, parseFilter, parseId, parseSpec } from '../../src/policy/spec.js'
 
 function refusalOf(act: () => unknown): SandboxError {

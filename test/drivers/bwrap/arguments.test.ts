@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { defaultLimits } from '../../../src/contract/limits.js'
+import { defaultLimits } from '../../../src/contract/limit-words.js'
 import { type CellPlan, cellArgv, guestUsers } from '../../../src/drivers/bwrap/arguments.js'
 
 const plan: CellPlan = {

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, type TestContext, test } from 'vitest'
 import type { Probe } from '../../../src/contract/driver.js'
-import { defaultLimits, type Limits } from '../../../src/contract/limits.js'
+import type { Limits } from '../../../src/contract/limits.js'
+import { defaultLimits } from '../../../src/contract/limit-words.js'
 import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
 import { leastLimits } from '../../../src/drivers/bwrap/judgement.js'
 import { openGuest } from './open-guest.js'

@@ -1,6 +1,7 @@
 import { connectWarden, type Warden, type WardenExit } from '../../../src/channel/index.js'
 import type { Cell, CellSpec, Driver, RunCounts, RunLimits, TemplateRoot } from '../../../src/contract/driver.js'
-import { defaultLimits, type Limits } from '../../../src/contract/limits.js'
+import type { Limits } from '../../../src/contract/limits.js'
+import { defaultLimits } from '../../../src/contract/limit-words.js'
 import type { UserName } from '../../../src/contract/spec.js'
 import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
 import { inodesFor } from '../../../src/policy/spec.js'
