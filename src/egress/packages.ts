@@ -23,8 +23,8 @@ const mostIndexBytes = 8 * 2 ** 20
 /** Of all indexes of one sandbox: reading them takes time that is everybody's. */
 const mostReadBytes = 128 * 2 ** 20
 const mostNoted = 200_000
-/** What is asked of an index. */
-const ofIndex = /vnd\.pypi\.simple|vnd\.npm\.install/i
+/** What is asked of an index; npm of today says no more than JSON. */
+const ofIndex = /vnd\.pypi\.simple|vnd\.npm\.install|^application\/json$/i
 /** Who sends these wants something else than what anybody gets. */
 const own = ['authorization', 'cookie', 'range', 'if-none-match', 'if-modified-since', 'if-range']
 
