@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { environmentOf, measureSection, missedGoals, renderGoal, renderTable, sections, versionOf, writeReport } from '../dist/bench/index.js'
+import { environmentOf, layDownBurdens, measureSection, missedGoals, renderGoal, renderTable, sections, versionOf, writeReport } from '../dist/bench/index.js'
 import * as library from '../dist/index.js'
 import { openPeers } from './peers/peers.mjs'
 import { price } from './price.mjs'
@@ -27,6 +27,8 @@ const cli = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 const all = [...sections, price, transfers]
 const stop = new AbortController()
+// Before the peers take over what is left.
+const without = layDownBurdens()
 const say = (line) => process.stderr.write(`… ${line}\n`)
 
 function check() {
@@ -61,7 +63,10 @@ async function measure(chosen, peers) {
       tables.push(table)
       if (!values.json) process.stdout.write(`${renderTable(table).join('\n')}\n\n`)
     }
-    return { environment: environmentOf({ version, commit: versionOf('git', ['-C', root, 'rev-parse', '--short', 'HEAD']), peers: peers.found }), tables }
+    return {
+      environment: environmentOf({ version, commit: versionOf('git', ['-C', root, 'rev-parse', '--short', 'HEAD']), peers: peers.found, without }),
+      tables,
+    }
   } finally {
     await platform[Symbol.asyncDispose]()
   }

@@ -4,8 +4,23 @@ import os from 'node:os'
 import type { Peer } from './ground.js'
 import type { Environment } from './report.js'
 
+/** What Node reads or does before each program that is started with it, whoever's program it is. */
+const burdens = ['NODE_EXTRA_CA_CERTS', 'NODE_OPTIONS'] as const
+
+/** Nobody who is measured has what this shell may have set for every Node. Returns what there was. */
+export function layDownBurdens(env: NodeJS.ProcessEnv = process.env): readonly string[] {
+  const found = burdens.filter((name) => env[name] !== undefined)
+  for (const name of found) delete env[name]
+  return found
+}
+
 /** What a reader needs to compare two reports; nothing that names the machine. */
-export function environmentOf(facts: { readonly version: string; readonly commit?: string; readonly peers: readonly Peer[] }): Environment {
+export function environmentOf(facts: {
+  readonly version: string
+  readonly commit?: string
+  readonly peers: readonly Peer[]
+  readonly without?: readonly string[]
+}): Environment {
   return {
     date: new Date().toISOString(),
     glovebox: facts.version,
@@ -18,6 +33,7 @@ export function environmentOf(facts: { readonly version: string; readonly commit
     python: versionOf('/usr/bin/python3', ['--version']),
     bwrap: versionOf('bwrap', ['--version']),
     user: process.getuid?.() === 0 ? 'root' : 'ordinary',
+    ...(facts.without?.length && { without: facts.without.join(' ') }),
     ...Object.fromEntries(facts.peers.map(({ name, version }) => [name, version])),
   }
 }

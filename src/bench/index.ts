@@ -12,7 +12,7 @@ import { sustained } from './sustained.js'
 import { warm } from './warm.js'
 
 export { dockerCliName, srtCliName } from './cold.js'
-export { environmentOf, versionOf } from './environment.js'
+export { environmentOf, layDownBurdens, versionOf } from './environment.js'
 export { atLeast, atMost, ratioOf } from './goals.js'
 export type { Ground, Section } from './ground.js'
 export { pssBytes } from './host-processes.js'

@@ -1,6 +1,7 @@
 import {
   chooseSections,
   environmentOf,
+  layDownBurdens,
   type Ground,
   measureSection,
   missedGoals,
@@ -33,6 +34,7 @@ const goalMissed = 1
 export async function bench(flags: BenchFlags, version: string): Promise<number> {
   const chosen = chooseSections(sections, checkNames(flags.only ?? []))
   const rounds = parseRounds(flags.rounds)
+  const without = layDownBurdens()
   using interrupts = watchInterrupts()
   await using platform = createPlatform()
   const ground: Ground = {
@@ -45,7 +47,7 @@ export async function bench(flags: BenchFlags, version: string): Promise<number>
     rounds,
     signal: interrupts.signal,
   }
-  const report = { environment: environmentOf({ version, peers: [] }), tables: await measureAll(chosen, { ground, isQuiet: flags.json === true }) }
+  const report = { environment: environmentOf({ version, peers: [], without }), tables: await measureAll(chosen, { ground, isQuiet: flags.json === true }) }
   if (flags.out !== undefined) writeTo(flags.out, report)
   if (flags.json) await printJson(report)
   return missedGoals(report).length === 0 ? exitCodes.ok : goalMissed
