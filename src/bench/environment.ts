@@ -10,7 +10,7 @@ const burdens = ['NODE_EXTRA_CA_CERTS', 'NODE_OPTIONS'] as const
 /** Nobody who is measured has what this shell may have set for every Node. Returns what there was. */
 export function layDownBurdens(env: NodeJS.ProcessEnv = process.env): readonly string[] {
   const found = burdens.filter((name) => env[name] !== undefined)
-  for (const name of found) delete env[name]
+  for (const name of found) Reflect.deleteProperty(env, name)
   return found
 }
 

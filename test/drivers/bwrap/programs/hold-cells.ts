@@ -6,6 +6,7 @@ import { openGuest } from '../open-guest.js'
 
 const [count, way] = process.argv.slice(2)
 const driver = createBwrapDriver()
+const most = 20
 // One that was launched by the server says what it is; the arguments of any other name bwrap, whoever builds its cell.
 const isMonitor = (pid: number): boolean => argumentsOf(pid).some((argument) => argument.endsWith('/bwrap') || argument === '--cell')
 const childrenOf = (parent: number | undefined): number[] => findProcesses((pid) => parentOf(pid) === parent)
@@ -13,6 +14,7 @@ const serverOf = (): number | undefined => childrenOf(process.pid).find((pid) =>
 const isServed = (): boolean => way === 'idle' || childrenOf(serverOf()).some(isMonitor)
 // The first by this process itself, the last by the server that was started meanwhile.
 for (let index = 0; index < Number(count) || !isServed(); index++) {
+  if (index === most) throw new Error(`of ${most} cells none was launched by the server`)
   const guest = await openGuest({ driver })
   await guest.sh('(setsid sleep 1000 > /dev/null 2>&1 &)')
 }
