@@ -8,15 +8,19 @@ export interface PackageHash {
 
 export type Promised = readonly [url: string, hash: PackageHash]
 
-const mostPromised = 50_000
+const mostPromised = 20_000
+/** No index has longer ones; short links in one that was found at a long place would become so many long ones. */
+const mostUrlLength = 2000
 
 /** None when it is no index, or promises nothing. `base` is where it was found. */
 export function readIndex(text: string, { type, base }: { readonly type: string; readonly base: string }): readonly Promised[] {
+  if (base.length > mostUrlLength) return []
   const found = /json/i.test(type) ? fromJson(text) : /html/i.test(type) ? fromHtml(text) : []
   const promised: Promised[] = []
   for (const [place, hash] of found) {
+    if (promised.length === mostPromised) break
     const url = urlOf(place, base)
-    if (url !== undefined && promised.length < mostPromised) promised.push([url, hash])
+    if (url !== undefined && url.length <= mostUrlLength) promised.push([url, hash])
   }
   return promised
 }

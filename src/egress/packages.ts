@@ -22,7 +22,8 @@ type Asked = Pick<GuestRequest, 'scheme' | 'method' | 'headers' | 'path'> & {
 const mostIndexBytes = 8 * 2 ** 20
 /** Of all indexes of one sandbox: reading them takes time that is everybody's. */
 const mostReadBytes = 128 * 2 ** 20
-const mostNoted = 200_000
+/** Characters of what is noted for one sandbox: its memory is everybody's, too. */
+const mostNotedLength = 16 * 2 ** 20
 /** What is asked of an index; npm of today says no more than JSON. */
 const ofIndex = /vnd\.pypi\.simple|vnd\.npm\.install|^application\/json$/i
 /** Who sends these wants something else than what anybody gets. */
@@ -31,6 +32,7 @@ const own = ['authorization', 'cookie', 'range', 'if-none-match', 'if-modified-s
 export class Packages {
   readonly #shelf: PackageShelf
   readonly #promised = new Map<string, PackageHash>()
+  #notedLength = 0
   #readBytes = 0
 
   constructor(shelf: PackageShelf) {
@@ -73,7 +75,11 @@ export class Packages {
 
   #note(text: string, about: { readonly type: string; readonly base: string }): void {
     this.#readBytes += text.length
-    for (const [url, hash] of readIndex(text, about)) if (this.#promised.size < mostNoted) this.#promised.set(url, hash)
+    for (const [url, hash] of readIndex(text, about)) {
+      this.#notedLength += url.length + hash.hex.length
+      if (this.#notedLength > mostNotedLength) return
+      this.#promised.set(url, hash)
+    }
   }
 
   #isOfIndex(asked: Asked): boolean {

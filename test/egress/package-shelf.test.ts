@@ -104,5 +104,9 @@ test('reads what indexes promise, and nothing else', () => {
   const npm = JSON.stringify({ versions: { '1': { dist: { tarball: 'https://r.example.com/t.tgz', integrity } }, '2': { dist: { tarball: 5 } }, '3': null } })
   expect(readIndex(npm, { type: 'application/json', base })).toEqual([['https://r.example.com/t.tgz', { algorithm: 'sha512', hex: '01'.repeat(64) }]])
   for (const type of ['text/plain', 'application/octet-stream', '']) expect(readIndex(html, { type, base })).toEqual([])
+  // Of very many short links at a long place nobody keeps very many long ones.
+  const many = `<a href="a#sha256=${hex}">a</a>`.repeat(30_000)
+  expect(readIndex(many, { type: 'text/html', base }).length).toBe(20_000)
+  expect(readIndex(many, { type: 'text/html', base: `https://index.example.com/${'l'.repeat(30_000)}/` })).toEqual([])
   for (const text of ['', '{', 'null', '[]', '{"files":{}}', '{"versions":[1]}']) expect(readIndex(text, { type: 'application/json', base })).toEqual([])
 })
