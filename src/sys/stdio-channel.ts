@@ -44,6 +44,9 @@ class JoinedStdio extends Duplex implements StdioChannel {
     stdout.on('close', () => {
       if (!stdout.readableEnded) this.destroy()
     })
+    // Of a child that said nothing and was gone before anyone listened, nothing is told any more.
+    if (stdout.readableEnded) this.push(null)
+    else if (stdout.destroyed) this.destroy()
   }
 
   ref(): void {

@@ -29,6 +29,19 @@ describe('stdin and stdout as one stream', () => {
     await once(child, 'exit')
   })
 
+  it.each([
+    ['has ended', (stdout: PassThrough) => stdout.end().resume()],
+    ['was broken off', (stdout: PassThrough) => stdout.destroy()],
+  ])("end at once when the child's output %s before anyone listened", async (_, stop) => {
+    const stdout = new PassThrough()
+    const closed = once(stdout, 'close')
+    stop(stdout)
+    await closed
+    const channel = joinStdio({ stdin: new PassThrough(), stdout })
+    channel.resume()
+    await Promise.race([once(channel, 'end'), once(channel, 'close')])
+  })
+
   it('let a child that stopped reading say its last words', async () => {
     const child = spawn('sh', ['-c', 'exec <&-; sleep 0.2; echo last words'], { stdio: ['pipe', 'pipe', 'ignore'] })
     const channel = joinStdio(child)

@@ -138,12 +138,14 @@ async function word(channel: Readable, signal: AbortSignal): Promise<void> {
   const onAbort = (): void => reject(signal.reason)
   if (signal.aborted) onAbort()
   signal.addEventListener('abort', onAbort)
-  channel.on('readable', resolve).on('close', resolve).on('error', reject)
+  // An end that was there before is told to whoever begins to listen; one that was told already is not told again.
+  if (channel.readableEnded || channel.destroyed) resolve()
+  channel.on('readable', resolve).on('end', resolve).on('close', resolve).on('error', reject)
   try {
     await promise
   } finally {
     signal.removeEventListener('abort', onAbort)
-    channel.off('readable', resolve).off('close', resolve).off('error', reject)
+    channel.off('readable', resolve).off('end', resolve).off('close', resolve).off('error', reject)
   }
 }
 
