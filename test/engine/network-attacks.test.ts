@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readlinkSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Sandbox } from '../../src/sandbox/index.js'
 import { httpServer, type OtherSide } from '../egress/front-servers.js'
@@ -24,8 +24,17 @@ beforeEach(({ skip }) => {
 const open = (): Promise<Sandbox> => Sandbox.create({ platform: ground.platform, network: { allow: [`shop.example.com:${http.port}`] } })
 const visit = async (from: Sandbox): Promise<string> => (await from.run(['curl', '-sS', '--max-time', '60', `http://shop.example.com:${http.port}/`])).stdout
 const python = (program: string): string[] => ['/usr/bin/python3', '-c', program]
-const descriptors = (): number => readdirSync('/proc/self/fd').length
+/** Those of connections: a sandbox that is used keeps files of its cgroups open besides. */
+const descriptors = (): number => readdirSync('/proc/self/fd').filter((fd) => leadsTo(fd).startsWith('socket:')).length
 const mebibyte = 1024 * 1024
+
+function leadsTo(fd: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`)
+  } catch {
+    return 'closed meanwhile'
+  }
+}
 
 /** Makes as many as it can of 5,000 at once, keeps all of them, and goes on saying a little until it is told to stop. */
 const halfOpen = `

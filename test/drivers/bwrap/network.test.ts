@@ -218,8 +218,9 @@ for family, address in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET, '9.9.9.9
     isEnough = true
     await Promise.all(connections.map((connection) => connection.destroy()))
     await run
-    expect(Math.max(...seen)).toBeGreaterThan(4096)
-    expect(Math.max(...seen)).toBeLessThan(16_384)
+    // More than an idle one has, and less than a third of its room.
+    expect(Math.max(...seen)).toBeGreaterThan(1024)
+    expect(Math.max(...seen)).toBeLessThan(6144)
   })
 })
 
