@@ -122,7 +122,8 @@ export const snapshotCases: readonly Case[] = [
     needs: ['engine', 'feature:pause'],
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
-        ensureExited(await sandbox.run('head -c 4000000 /dev/urandom > between'))
+        // What takes long lies between the two, by name and by age.
+        ensureExited(await sandbox.run('echo 0 > one; head -c 16000000 /dev/urandom > some'))
         const process = await sandbox.start(python(counting))
         const counted = async (of: SubjectSandbox): Promise<number[]> =>
           (await Promise.all(['one', 'two'].map(async (name) => ensureExited(await of.run(['cat', name]))))).map(Number)
