@@ -3,7 +3,6 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { lateHelpers, withLateImports } from './late-imports.mjs'
-import { earlyModules, runningModules } from './program-files.mjs'
 import { buildPackages } from './runtimes.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -116,82 +115,42 @@ async function usedOfZod(modules) {
   return Buffer.from([...outputs.values()][0] ?? []).toString('utf8')
 }
 
-/** Those that the CLI can need, from its first on. @param {Map<string, string>} modules @returns {string[]} */
-function reachable(modules) {
-  const found = new Set(['cli/main.ts'])
-  for (const name of found) {
-    const needed = [...(modules.get(name) ?? '').matchAll(/\brequire\("([^"]+)"\)/g)].map(([, path = '']) => path)
-    for (const path of needed) {
-      if (path.startsWith('.')) found.add(join(dirname(name), path).replace(/\.js$/, '.ts'))
-      else if (bundledPackages.includes(path)) found.add(path)
-    }
-  }
-  return [...found].sort()
-}
-
-const bundledPackages = ['zod', 'commander', 'picocolors']
-/** What the files of the program call a module that another has. */
-const moduleMark = 'glovebox:'
-
-/**
- * One file of the program: a table of modules by name, each of which is executed when it is first asked for.
- * @param {readonly string[]} own @param {{ modules: Map<string, string>, zod: string }} all @returns {import('esbuild').Plugin}
- */
-function tableOf(own, { modules, zod }) {
-  const rows = own.map((name) => `${JSON.stringify(name)}:()=>require(${JSON.stringify(name.endsWith('.ts') ? `./${name}` : name)})`)
-  const owned = (/** @type {string} */ name, /** @type {import('esbuild').OnResolveResult | undefined} */ place) =>
-    own.includes(name) ? place : { path: moduleMark + name, external: true }
+/** @returns {Promise<import('esbuild').Plugin>} */
+async function lateImports() {
+  const modules = await lateModules()
+  const zod = await usedOfZod(modules)
   return {
-    name: 'a table of modules',
+    name: 'late imports',
     setup: (build) => {
-      build.onResolve({ filter: /^table$/ }, ({ path }) => ({ path, namespace: 'table' }))
-      build.onLoad({ filter: /./, namespace: 'table' }, () => ({ contents: `module.exports={${rows.join()}}`, loader: 'js', resolveDir: source }))
-      build.onResolve({ filter: /^[./].*\.[jt]s$/ }, ({ path, resolveDir }) => {
-        const name = relative(source, resolve(resolveDir, path)).replace(/\.js$/, '.ts')
-        return modules.has(name) ? owned(name, { path: name, namespace: 'src' }) : undefined
-      })
       // In a namespace of their own, where nothing takes them for what they were.
+      build.onResolve({ filter: /^[./].*\.[jt]s$/ }, ({ path, resolveDir }) => {
+        const module = relative(source, resolve(resolveDir, path)).replace(/\.js$/, '.ts')
+        return modules.has(module) ? { path: module, namespace: 'src' } : undefined
+      })
       build.onLoad({ filter: /./, namespace: 'src' }, ({ path }) => ({
         contents: modules.get(path) ?? '',
         loader: 'js',
         resolveDir: dirname(join(source, path)),
       }))
-      build.onResolve({ filter: new RegExp(`^(${bundledPackages.join('|')})$`) }, ({ path }) =>
-        owned(path, path === 'zod' ? { path, namespace: 'zod' } : undefined),
-      )
-      build.onLoad({ filter: /./, namespace: 'zod' }, () => ({ contents: zod, loader: 'js' }))
+      build.onResolve({ filter: /^zod$/ }, ({ path }) => ({ path, namespace: 'used' }))
+      build.onLoad({ filter: /./, namespace: 'used' }, () => ({ contents: zod, loader: 'js' }))
     },
   }
 }
 
-/** @returns {Promise<Outputs[]>} */
-async function makeProgram() {
-  const modules = await lateModules()
-  const all = { modules, zod: await usedOfZod(modules) }
-  const names = reachable(modules)
-  const listed = { 'cli/program': earlyModules, 'cli/running': runningModules }
-  const others = names.filter((name) => !Object.values(listed).flat().includes(name))
-  const files = Object.entries({ ...listed, 'cli/rest': others }).map(([place, list]) => {
-    const plugins = [
-      tableOf(
-        names.filter((name) => list.includes(name)),
-        all,
-      ),
-    ]
-    return build({ ...commandOptions, entryPoints: { [place]: 'table' }, plugins, banner: { js: clock + lateHelpers } })
-  })
-  return Promise.all(files)
-}
-
 /** @returns {Promise<Outputs>} */
 export async function makeCli() {
-  const start = build({
-    ...commandOptions,
-    entryPoints: { 'cli/main': join(source, 'start.ts') },
-    plugins: [ownPlaces(hereInCommonJs)],
-    target: 'node12',
-    banner: { js: `#!/usr/bin/env node\n${needsNode}` },
-  })
-  const outputs = [...(await makeProgram()), await start].flatMap((each) => [...each])
-  return new Map([...outputs, ['cli/package.json', Buffer.from('{ "type": "commonjs" }\n')]])
+  const main = join(source, 'cli/main.ts')
+  const start = join(source, 'start.ts')
+  const outputs = await Promise.all([
+    build({ ...commandOptions, entryPoints: { 'cli/program': main }, plugins: [await lateImports()], banner: { js: clock + lateHelpers } }),
+    build({
+      ...commandOptions,
+      entryPoints: { 'cli/main': start },
+      plugins: [ownPlaces(hereInCommonJs)],
+      target: 'node12',
+      banner: { js: `#!/usr/bin/env node\n${needsNode}` },
+    }),
+  ])
+  return new Map([...outputs.flatMap((each) => [...each]), ['cli/package.json', Buffer.from('{ "type": "commonjs" }\n')]])
 }

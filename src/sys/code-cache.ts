@@ -28,8 +28,6 @@ export interface CachedProgram {
   readonly part: string
   /** Where caches are kept: asked for first, and may throw, for then there are none. */
   readonly folder: () => string
-  /** What it gets when it requires something that is not Node's to find; undefined where it is. */
-  readonly find?: (name: string) => unknown
 }
 
 /** What a CommonJS file finds around itself. */
@@ -38,10 +36,10 @@ type Main = (scope: Readonly<Record<string, unknown>>) => void
 const readableByOthers = 0o077
 const writableByOthers = 0o022
 const sealBytes = 8
-const mostKept = 16
+const mostKept = 8
 
-/** Runs it and hands back its exports. A cache that is missing or of no use is made when the process ends well; that there can be none is no failure. */
-export function runProgram({ path, part, folder, find }: CachedProgram): unknown {
+/** Runs it. A cache that is missing or of no use is made when the process ends well; that there can be none is no failure. */
+export function runProgram({ path, part, folder }: CachedProgram): void {
   const { source, identity } = readProgram(path)
   const place = placeOf({ folder, part, identity })
   const cachedData = place === undefined ? undefined : readCache(place, identity)
@@ -55,10 +53,7 @@ export function runProgram({ path, part, folder, find }: CachedProgram): unknown
   }
   const main = script.runInThisContext() as Main
   const module = { exports: {} }
-  const required = createRequire(path)
-  const require = (name: string): unknown => find?.(name) ?? required(name)
-  main({ exports: module.exports, require, module, __filename: path, __dirname: dirname(path) })
-  return module.exports
+  main({ exports: module.exports, require: createRequire(path), module, __filename: path, __dirname: dirname(path) })
 }
 
 interface Program {

@@ -50,8 +50,6 @@ describe('the tarball', () => {
       'dist/index.d.ts',
       'dist/cli/main.js',
       'dist/cli/program.js',
-      'dist/cli/running.js',
-      'dist/cli/rest.js',
       'dist/conformance/index.d.ts',
     ]
     const kernels = ['index.json', 'node/load.json', 'node/typescript.json', 'python/load.json', 'shell/load.sh'].map((path) => `dist/runtimes/${path}`)
