@@ -12,7 +12,7 @@ export class Allowance {
   /** The most that one may have on its way now, of which so much is. */
   mostFor(held: number): number {
     const others = this.#used - beyondLeast(held)
-    return leastShareBytes + Math.floor((poolBytes - others) / 4)
+    return leastShareBytes + Math.max(0, Math.floor((poolBytes - others) / 4))
   }
 
   /** One has so much on its way instead of so much before. */

@@ -107,7 +107,7 @@ export class Carriers {
     const asked = this.#askedFor(request, permit)
     let used = carrier
     try {
-      const kept = await this.#parts.packages?.find(asked)
+      const kept = await this.#parts.packages?.find(asked, signal)
       if (kept) {
         await reply.pass(kept).finally(() => kept.body.destroy())
         permit.finish({ status: kept.status, bytesUp: 0, bytesDown: 0 })

@@ -4,7 +4,7 @@
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { constants, lstatSync, mkdirSync } from 'node:fs'
-import { type FileHandle, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
+import { type FileHandle, open, readdir, rename, rm, rmdir, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PackageHash } from './package-index.js'
 
@@ -34,29 +34,35 @@ export interface ShelfSize {
 const gibibyte = 2 ** 30
 /** One larger is not kept. */
 export const mostFileBytes = gibibyte / 4
+/** What the smallest counts as: however small, each is a file of the host's and has to be looked at. */
+const leastCountedBytes = 64 * 1024
 const drafts = 'drafts'
 const draftMs = 3_600_000
 
 export class PackageShelf {
   readonly #options: ShelfOptions
   #folder: string | undefined
+  /** What there is, as far as this process knows; undefined: it has not looked. */
+  #countedBytes: number | undefined
+  #draftBytes = 0
+  #pruning: Promise<void> | undefined
 
   constructor(options: ShelfOptions) {
     this.#options = options
   }
 
   /** Undefined when there is none, and when it is not what its name says: then it is gone. */
-  async find(origin: string, hash: PackageHash): Promise<Kept | undefined> {
+  async find(origin: string, hash: PackageHash, signal?: AbortSignal): Promise<Kept | undefined> {
     const path = this.#pathOf(origin, hash)
     const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => undefined)
     if (!handle) return undefined
     try {
       const { size } = await handle.stat()
-      if (await hasHash(handle, hash)) {
+      if (await hasHash(handle, hash, signal)) {
         await utimes(path, new Date(), new Date()).catch(() => undefined)
         return { handle, size }
       }
-      await rm(path, { force: true })
+      if (!signal?.aborted) await rm(path, { force: true })
     } catch {
       // As if it were not there.
     }
@@ -83,24 +89,37 @@ export class PackageShelf {
   }
 
   /** Those that were asked for longest ago, until no more than this is left; and what nobody writes any more. */
-  async prune(mostBytes = this.#options.mostBytes ?? gibibyte): Promise<void> {
+  async prune(mostBytes = this.#mostBytes): Promise<void> {
     const files = (await this.#files()).sort((one, other) => one.usedMs - other.usedMs)
-    let bytes = files.reduce((sum, file) => sum + file.bytes, 0)
+    let bytes = files.reduce((sum, file) => sum + countedBytes(file.bytes), 0)
     for (const file of files) {
       if (bytes <= mostBytes) break
       await rm(file.path, { force: true })
-      bytes -= file.bytes
+      bytes -= countedBytes(file.bytes)
     }
+    this.#countedBytes = bytes
+    // Only those that are empty go.
+    for (const name of await readdir(this.#place('')).catch(() => [])) if (name !== drafts) await rmdir(this.#place(name)).catch(() => undefined)
     for (const draft of await this.#filesIn(drafts)) if (draft.usedMs < Date.now() - draftMs || mostBytes === 0) await rm(draft.path, { force: true })
   }
 
   #draftOf(handle: FileHandle, { draft, path }: { readonly draft: string; readonly path: string }): PackageDraft {
+    let bytes = 0
+    const settle = (): void => {
+      this.#draftBytes -= bytes
+      bytes = 0
+    }
     const drop = async (): Promise<void> => {
+      settle()
       await handle.close().catch(() => undefined)
       await rm(draft, { force: true })
     }
     return {
       write: async (chunk) => {
+        // All that is being written at once, of whatever length it will be.
+        if (this.#draftBytes + chunk.length > this.#mostBytes / 2) throw new Error('too much is being written')
+        this.#draftBytes += chunk.length
+        bytes += chunk.length
         await handle.writeFile(chunk)
       },
       keep: async () => {
@@ -108,13 +127,29 @@ export class PackageShelf {
           await handle.datasync()
           await rename(draft, path)
           await handle.close()
-          await this.prune()
+          const size = bytes
+          settle()
+          await this.#count(size)
         } catch {
           await drop()
         }
       },
       drop,
     }
+  }
+
+  /** To look at everything takes long where there is much: only where there may be too much, and one at a time. */
+  async #count(bytes: number): Promise<void> {
+    if (this.#countedBytes !== undefined) this.#countedBytes += countedBytes(bytes)
+    if (this.#countedBytes !== undefined && this.#countedBytes <= this.#mostBytes) return
+    this.#pruning ??= this.prune().finally(() => {
+      this.#pruning = undefined
+    })
+    await this.#pruning
+  }
+
+  get #mostBytes(): number {
+    return this.#options.mostBytes ?? gibibyte
   }
 
   #pathOf(origin: string, { algorithm, hex }: PackageHash): string {
@@ -140,12 +175,13 @@ export class PackageShelf {
 
   async #filesIn(name: string): Promise<File[]> {
     const folder = this.#place(name)
-    const files = (await readdir(folder).catch(() => [])).map(async (file) => {
+    const files: File[] = []
+    for (const file of await readdir(folder).catch(() => [])) {
       const path = join(folder, file)
       const status = await stat(path).catch(() => undefined)
-      return status ? [{ path, bytes: status.size, usedMs: status.mtimeMs }] : []
-    })
-    return (await Promise.all(files)).flat()
+      if (status) files.push({ path, bytes: status.size, usedMs: status.mtimeMs })
+    }
+    return files
   }
 }
 
@@ -155,14 +191,19 @@ interface File {
   readonly usedMs: number
 }
 
+function countedBytes(bytes: number): number {
+  return Math.max(bytes, leastCountedBytes)
+}
+
 function originName(origin: string): string {
   return `at-${createHash('sha256').update(origin).digest('hex').slice(0, 32)}`
 }
 
-async function hasHash(handle: FileHandle, { algorithm, hex }: PackageHash): Promise<boolean> {
+async function hasHash(handle: FileHandle, { algorithm, hex }: PackageHash, signal?: AbortSignal): Promise<boolean> {
   const hash = createHash(algorithm)
   const buffer = Buffer.allocUnsafe(2 ** 18)
   for (let place = 0; ; ) {
+    if (signal?.aborted) return false
     const { bytesRead } = await handle.read(buffer, 0, buffer.length, place)
     if (bytesRead === 0) break
     hash.update(buffer.subarray(0, bytesRead))

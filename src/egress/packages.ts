@@ -4,7 +4,7 @@
  * index told it decides what this one gets: shared are bytes, by their hash, and only of the place that they are asked of.
  */
 import { createHash, type Hash } from 'node:crypto'
-import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream'
+import { addAbortSignal, pipeline, type Readable, Transform, type TransformCallback } from 'node:stream'
 import type { Answer } from './carrier.js'
 import { EgressError } from './egress-error.js'
 import type { GuestRequest } from './forward.js'
@@ -20,6 +20,10 @@ type Asked = Pick<GuestRequest, 'scheme' | 'method' | 'headers' | 'path'> & {
 }
 
 const mostIndexBytes = 8 * 2 ** 20
+/** Of indexes that one sandbox is being sent: they are held until their end. */
+const mostHeldBytes = 16 * 2 ** 20
+/** Of one sandbox. */
+const mostKeptFiles = 2000
 /** Of all indexes of one sandbox: reading them takes time that is everybody's. */
 const mostReadBytes = 128 * 2 ** 20
 /** Characters of what is noted for one sandbox: its memory is everybody's, too. */
@@ -34,22 +38,29 @@ export class Packages {
   readonly #promised = new Map<string, PackageHash>()
   #notedLength = 0
   #readBytes = 0
+  #heldBytes = 0
+  #keptFiles = 0
+  #finding: Promise<unknown> = Promise.resolve()
 
   constructor(shelf: PackageShelf) {
     this.#shelf = shelf
   }
 
   /** The answer to a request that was allowed, from what is kept; undefined when it has to be fetched. */
-  async find(asked: Asked): Promise<Answer | undefined> {
+  async find(asked: Asked, signal: AbortSignal): Promise<Answer | undefined> {
     const promise = this.#promiseOf(asked)
-    const kept = promise && (await this.#shelf.find(promise.origin, promise.hash).catch(() => undefined))
+    if (!promise) return undefined
+    // One at a time: each is hashed, which takes time that is everybody's.
+    const found = this.#finding.then(() => (signal.aborted ? undefined : this.#shelf.find(promise.origin, promise.hash, signal)))
+    this.#finding = found.catch(() => undefined)
+    const kept = await found.catch(() => undefined)
     if (!kept) return undefined
     const headers: Header[] = [
       ['content-type', 'application/octet-stream'],
       ['content-length', String(kept.size)],
       ['x-glovebox-kept', promise.hash.algorithm],
     ]
-    const body = kept.handle.createReadStream({ start: 0 })
+    const body = addAbortSignal(signal, kept.handle.createReadStream({ start: 0 }))
     return { status: 200, statusText: 'OK', headers, body, trailers: () => [] }
   }
 
@@ -65,12 +76,30 @@ export class Packages {
     const promise = this.#promiseOf(asked)
     if (promise) {
       const isLarge = Number(headerOf(answer.headers, 'content-length') || 0) > mostFileBytes
-      const draft = isLarge ? undefined : await this.#shelf.begin(promise.origin, promise.hash)
+      const draft = isLarge || this.#keptFiles >= mostKeptFiles ? undefined : await this.#shelf.begin(promise.origin, promise.hash)
+      this.#keptFiles += 1
       return { ...answer, body: through(answer.body, new Verifying(promise.hash, draft)) }
     }
-    if (!this.#isOfIndex(asked)) return answer
+    const isIndex = /json|html/i.test(headerOf(answer.headers, 'content-type')) && Number(headerOf(answer.headers, 'content-length') || 0) <= mostIndexBytes
+    if (!isIndex || !this.#isOfIndex(asked)) return answer
     const about = { type: headerOf(answer.headers, 'content-type'), base: `https://${asked.authority}${asked.path}` }
-    return { ...answer, body: through(answer.body, new Noting((text) => this.#note(text, about))) }
+    return {
+      ...answer,
+      body: through(
+        answer.body,
+        new Noting(
+          (text) => this.#note(text, about),
+          (bytes) => this.#hold(bytes),
+        ),
+      ),
+    }
+  }
+
+  /** False when all that is held would be too much; less is held when it is below 0. */
+  #hold(bytes: number): boolean {
+    if (this.#heldBytes + bytes > mostHeldBytes) return false
+    this.#heldBytes += bytes
+    return true
   }
 
   #note(text: string, about: { readonly type: string; readonly base: string }): void {
@@ -113,24 +142,38 @@ function through(body: Readable, transform: Transform): Readable {
 /** Lets everything pass and tells it once more, before its end does, when it is not too much. */
 class Noting extends Transform {
   readonly #tell: (text: string) => void
+  readonly #hold: (bytes: number) => boolean
   #chunks: Buffer[] | undefined = []
   #bytes = 0
 
-  constructor(tell: (text: string) => void) {
+  constructor(tell: (text: string) => void, hold: (bytes: number) => boolean) {
     super()
     this.#tell = tell
+    this.#hold = hold
   }
 
   override _transform(chunk: Buffer, _encoding: string, done: TransformCallback): void {
-    this.#bytes += chunk.length
-    if (this.#bytes > mostIndexBytes) this.#chunks = undefined
-    this.#chunks?.push(chunk)
+    if (this.#chunks && this.#bytes + chunk.length <= mostIndexBytes && this.#hold(chunk.length)) {
+      this.#bytes += chunk.length
+      this.#chunks.push(chunk)
+    } else this.#letGo()
     done(null, chunk)
   }
 
   override _flush(done: TransformCallback): void {
     if (this.#chunks) this.#tell(Buffer.concat(this.#chunks).toString('utf8'))
     done()
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#letGo()
+    done(error)
+  }
+
+  #letGo(): void {
+    this.#chunks = undefined
+    this.#hold(-this.#bytes)
+    this.#bytes = 0
   }
 }
 

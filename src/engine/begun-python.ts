@@ -127,7 +127,9 @@ async function beginOnce(order: BegunOrder & { readonly key: string }, place: Be
     process = result.process
     if (!look) throw new SandboxError('internal', `${program} was started without a look at it`)
     const answers = new Answers(process.aside ?? noPieces)
-    const { executable, spentMs } = await readiness({ process, answers, code }, giveUp, (magic, hex) => source.keep(key, magic, hex))
+    // Only of one that was sent source, and once.
+    const keep = argv.at(-1) === 'source' ? (magic: string, hex: string): void => source.keep(key, magic, hex) : undefined
+    const { executable, spentMs } = await readiness({ process, answers, code }, giveUp, keep)
     process.unref()
     const waiting = { startedAs: program, executable, env: order.request.env }
     return { run, look, spentMs, program: new BegunProgram(process, answers), fits: (told) => canBecome(told, waiting) }
@@ -150,7 +152,8 @@ interface Readiness {
   readonly spentMs: number
 }
 
-async function readiness({ process, answers, code }: Beginning, giveUp: AbortSignal, onCode: (magic: string, hex: string) => void): Promise<Readiness> {
+async function readiness({ process, answers, code }: Beginning, giveUp: AbortSignal, keep?: (magic: string, hex: string) => void): Promise<Readiness> {
+  let onCode = keep
   const kill = (): void => void process.kill().catch(() => undefined)
   giveUp.addEventListener('abort', kill, { once: true })
   if (giveUp.aborted) kill()
@@ -158,8 +161,9 @@ async function readiness({ process, answers, code }: Beginning, giveUp: AbortSig
     await process.write(code)
     for (let line = await answers.next(); line !== undefined; line = await answers.next()) {
       const [word, first = '', ...rest] = line.split(' ')
-      if (word === 'code') onCode(first, rest.join(''))
-      if (word === 'ready') return { spentMs: Number(first) / 1000, executable: rest.join(' ') }
+      if (word === 'code') onCode?.(first, rest.join(''))
+      if (word === 'code') onCode = undefined
+      if (word === 'ready' && /^\d{1,12}$/.test(first)) return { spentMs: Number(first) / 1000, executable: rest.join(' ') }
     }
   } finally {
     giveUp.removeEventListener('abort', kill)

@@ -18,5 +18,5 @@ test('packages tells how much is kept, and is rid of it when told so', async () 
   const told = { folder: packages, files: 1, bytes: 3000 }
   expect(JSON.parse((await cli(['packages', '--json'], { env })).stdout)).toEqual({ ...told, pruned: false })
   expect(JSON.parse((await cli(['packages', '--prune', '--json'], { env })).stdout)).toEqual({ ...told, pruned: true })
-  expect([readdirSync(join(packages, 'at-x')), readdirSync(join(packages, 'drafts'))]).toEqual([[], []])
+  expect([readdirSync(packages), readdirSync(join(packages, 'drafts'))]).toEqual([['drafts'], []])
 })

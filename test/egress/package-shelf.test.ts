@@ -4,9 +4,12 @@ import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { Answer } from '../../src/egress/carrier.js'
 import { readIndex } from '../../src/egress/package-index.js'
 import { PackageShelf } from '../../src/egress/package-shelf.js'
+import { Packages } from '../../src/egress/packages.js'
 
 let folder: string
 beforeEach(() => {
@@ -44,7 +47,8 @@ test('hands out what it was given, at the same place only, and nothing before it
 })
 
 test('what was asked for longest ago goes first when there is too much', async () => {
-  const shelf = new PackageShelf({ folder: () => folder, mostBytes: 250 })
+  // Room for two: each counts as at least 64 KiB.
+  const shelf = new PackageShelf({ folder: () => folder, mostBytes: 160 * 1024 })
   for (const [age, text] of ['a', 'b'].entries()) {
     await put(shelf, text.repeat(100))
     const [file = ''] = readdirSync(folder).filter((name) => name.startsWith('at-'))
@@ -55,6 +59,59 @@ test('what was asked for longest ago goes first when there is too much', async (
   await put(shelf, 'c'.repeat(100))
   expect(await take(shelf, 'b'.repeat(100))).toBeUndefined()
   expect([await take(shelf, 'a'.repeat(100)), await take(shelf, 'c'.repeat(100))].every((text) => text !== undefined)).toBe(true)
+})
+
+test('of tiny files there are no more than there would be of larger ones, and places without any go', async () => {
+  const shelf = new PackageShelf({ folder: () => folder, mostBytes: 2 ** 20 })
+  for (let index = 0; index < 40; index++) await put(shelf, `tiny ${index}`)
+  expect((await shelf.size()).files).toBe(16)
+  await shelf.prune(0)
+  expect(readdirSync(folder)).toEqual(['drafts'])
+})
+
+test('what is being written at once is bounded, and what is dropped makes room again', async () => {
+  const shelf = new PackageShelf({ folder: () => folder, mostBytes: 2 ** 20 })
+  const drafts = await Promise.all(['one', 'two', 'three'].map((text) => shelf.begin(origin, hashOf(text))))
+  const quarter = Buffer.alloc(2 ** 18)
+  await drafts[0]?.write(quarter)
+  await drafts[1]?.write(quarter)
+  await expect(drafts[2]?.write(quarter)).rejects.toThrow('too much')
+  await drafts[0]?.drop()
+  await drafts[2]?.write(quarter)
+  for (const draft of drafts) await draft?.drop()
+  expect(readdirSync(join(folder, 'drafts'))).toEqual([])
+})
+
+test('who went away is not looked up for, and what was being looked up stays', async () => {
+  const shelf = new PackageShelf({ folder: () => folder })
+  await put(shelf, 'hello world')
+  expect(await shelf.find(origin, hashOf('hello world'), AbortSignal.abort())).toBeUndefined()
+  expect(await take(shelf, 'hello world')).toBe('hello world')
+})
+
+test('what only calls itself an index is not held', async () => {
+  const packages = new Packages(new PackageShelf({ folder: () => folder }))
+  const asked = {
+    scheme: 'https',
+    method: 'GET',
+    path: '/film',
+    authority: 'index.example.com',
+    isPrivate: false,
+    headers: [['Accept', 'application/json']],
+  } as const
+  const told = (type: string, length: number): Answer => ({
+    status: 200,
+    statusText: 'OK',
+    headers: [
+      ['content-type', type],
+      ['content-length', String(length)],
+    ],
+    body: Readable.from([]),
+    trailers: () => [],
+  })
+  for (const answer of [told('video/mp4', 1000), told('application/json', 9 * 2 ** 20)]) expect(await packages.watch(asked, answer)).toBe(answer)
+  const index = told('application/json', 1000)
+  expect(await packages.watch(asked, index)).not.toBe(index)
 })
 
 test('follows no link, and is not led by one that stands for its folder', async () => {
