@@ -77,7 +77,7 @@ export class Packages {
     if (promise) {
       const isLarge = Number(headerOf(answer.headers, 'content-length') || 0) > mostFileBytes
       const draft = isLarge || this.#keptFiles >= mostKeptFiles ? undefined : await this.#shelf.begin(promise.origin, promise.hash)
-      this.#keptFiles += 1
+      if (draft) this.#keptFiles += 1
       return { ...answer, body: through(answer.body, new Verifying(promise.hash, draft)) }
     }
     const isIndex = /json|html/i.test(headerOf(answer.headers, 'content-type')) && Number(headerOf(answer.headers, 'content-length') || 0) <= mostIndexBytes

@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
+import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Answer } from '../../src/egress/carrier.js'
 import { readIndex } from '../../src/egress/package-index.js'
@@ -112,6 +113,35 @@ test('what only calls itself an index is not held', async () => {
   for (const answer of [told('video/mp4', 1000), told('application/json', 9 * 2 ** 20)]) expect(await packages.watch(asked, answer)).toBe(answer)
   const index = told('application/json', 1000)
   expect(await packages.watch(asked, index)).not.toBe(index)
+})
+
+test('of indexes that do not end only so much is held, and what is held of one that ends is given back', async () => {
+  const packages = new Packages(new PackageShelf({ folder: () => folder }))
+  const hash = hashOf('a')
+  const page = `<a href="/a.whl#sha256=${hash.hex}">a</a>${' '.repeat(7 * 2 ** 20)}`
+  const ask = (path: string) =>
+    ({ scheme: 'https', method: 'GET', path, authority: 'index.example.com', isPrivate: false, headers: [['Accept', 'application/json']] }) as const
+  const told = (body: Readable): Answer => ({ status: 200, statusText: 'OK', headers: [['content-type', 'text/html']], body, trailers: () => [] })
+  const begin = async (): Promise<PassThrough> => {
+    const body = new PassThrough()
+    ;(await packages.watch(ask('/simple/a/'), told(body))).body.resume()
+    await new Promise((resolve) => body.write(page, resolve))
+    return body
+  }
+  // Whether what an index promised was noted, shows in what is asked for it.
+  const isNoted = async (): Promise<boolean> => {
+    const answer = told(Readable.from([]))
+    return (await packages.watch(ask('/a.whl'), { ...answer, headers: [['content-type', 'application/zip']] })).body !== answer.body
+  }
+  const held = [await begin(), await begin()]
+  const third = await begin()
+  third.end()
+  await setTimeout(100)
+  expect(await isNoted()).toBe(false)
+  for (const body of held) body.destroy()
+  await setTimeout(100)
+  ;(await begin()).end()
+  await expect.poll(isNoted).toBe(true)
 })
 
 test('follows no link, and is not led by one that stands for its folder', async () => {

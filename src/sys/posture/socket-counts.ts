@@ -1,3 +1,4 @@
+import { SandboxError } from '../../contract/errors.js'
 import { isGone, readProc } from './proc-files.js'
 
 /** How many sockets of each kind a network namespace has. The kernel keeps these counts; its tables with addresses take it milliseconds, since all namespaces share them. */
@@ -14,11 +15,13 @@ export function readSocketCounts(pid: number): SocketCounts {
   return parseSocketCounts(readProc(pid, 'net/sockstat') + sixOf(pid))
 }
 
-/** Lines as `TCP: inuse 1 orphan 0 …`, of both files. */
+/** Lines as `TCP: inuse 1 orphan 0 …`, of both files. Throws SandboxError('broken') when that of IPv4 is not among them: what is not told is not none. */
 export function parseSocketCounts(text: string): SocketCounts {
   const counts = new Map<string, number>()
   for (const [, kind = '', count] of text.matchAll(/^([A-Z0-9]+): inuse (\d+)/gm)) counts.set(kind, Number(count))
+  for (const kind of ['TCP', 'UDP']) if (!counts.has(kind)) throw new SandboxError('broken', `the kernel does not tell how many sockets of ${kind} there are`)
   const take = (kind: string): number => {
+    // Without IPv6 there are none of its kinds.
     const count = counts.get(kind) ?? 0
     counts.delete(kind)
     return count

@@ -17,7 +17,13 @@ RAW6: inuse 1
 FRAG6: inuse 7 memory 1
 `
   expect(parseSocketCounts(text)).toEqual({ tcp: 3, tcp6: 5, udp: 2, udp6: 6, other: 6 })
-  expect(parseSocketCounts('sockets: used 0\n')).toEqual({ tcp: 0, tcp6: 0, udp: 0, udp6: 0, other: 0 })
+  expect(parseSocketCounts('sockets: used 0\nTCP: inuse 0 orphan 0 tw 0 alloc 0 mem 0\nUDP: inuse 0 mem 0\n')).toEqual({
+    tcp: 0,
+    tcp6: 0,
+    udp: 0,
+    udp6: 0,
+    other: 0,
+  })
 })
 
 test('sees one more when something listens', async () => {
@@ -27,4 +33,9 @@ test('sees one more when something listens', async () => {
   // Others of this machine open and close theirs meanwhile.
   expect(readSocketCounts(process.pid).tcp - before).toBeGreaterThan(25)
   for (const server of many) server.close()
+})
+
+test('what the kernel does not tell is not taken for none', () => {
+  for (const text of ['', 'sockets: used 3\n', 'TCP: inuse 0 orphan 0 tw 0 alloc 1 mem 0\n', 'TCP6: inuse 0\nUDP6: inuse 0\n'])
+    expect(() => parseSocketCounts(text)).toThrow(/does not tell how many sockets/)
 })
