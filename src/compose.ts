@@ -8,7 +8,8 @@ import type { Platform } from './contract/platform.js'
 import { type PlatformSettings, platformSettingsSchema } from './contract/platform-settings.js'
 import { type Policy, type PolicyInput, type PresetName, presetNames } from './contract/policy.js'
 import { type BwrapDriverOptions, createBwrapDriver } from './drivers/bwrap/driver.js'
-import { createTrialMemory } from './drivers/bwrap/trial-memory.js'
+import { createTrialMemory } from './cell/trial-memory.js'
+import { bwrapPath } from './drivers/bwrap/facts.js'
 import { createFakeDriver } from './drivers/fake/driver.js'
 import { Engine, type EngineOptions } from './engine/engine.js'
 import { mergePolicies, noPolicy, parsePolicy, parsePolicyText, shownBy } from './policy/policy-file.js'
@@ -49,7 +50,7 @@ export function engineOptions(settings: PlatformSettings): EngineOptions {
   const templates = cacheDir === undefined ? {} : { cache: join(cacheDir, 'templates') }
   const operator = operatorPolicy(policy)
   return {
-    drivers: drivers ?? builtInDrivers({ trials: createTrialMemory() }),
+    drivers: drivers ?? builtInDrivers({ trials: createTrialMemory(bwrapPath) }),
     templates: createTemplates({ ...templates, store: new TemplateStore(templateDir) }),
     commands: createCommandResolver(templates),
     mounts: (mounts) => resolveMounts(mounts),

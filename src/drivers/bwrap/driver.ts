@@ -2,24 +2,26 @@ import type { Cell, CellSpec, Driver } from '../../contract/driver.js'
 import { type Cgroups, type CgroupsUnavailable, detectCgroups } from '../../sys/cgroups.js'
 import { type MountSources, openMountSources } from '../../sys/mount-source.js'
 import { nativeProgram } from '../../sys/native.js'
-import type { CellPrograms } from './arguments.js'
-import { type OwnPosture, readOwnPosture } from './cell-posture.js'
+import { type BwrapPrograms, cellArgv } from './arguments.js'
+import { type OwnPosture, readOwnPosture } from '../../cell/cell-posture.js'
 import { findPrograms } from './cell-programs.js'
-import { createCellSpawner, spawnDirectly } from './cell-spawner.js'
-import { readIdFacts } from './facts.js'
-import { canMapRanges } from './judgement.js'
-import { createLessor, type Lessor } from './lease.js'
-import { checkLiners, checkRootMode, mountFailure } from './mount-refusals.js'
-import { openCell } from './open-cell.js'
-import { probeHost } from './probe.js'
-import type { TrialMemory } from './trial-memory.js'
-import { createVeilMemory } from './veil-memory.js'
+import { bwrapMechanism } from './probe.js'
+import type { CellPlan } from '../../cell/arguments.js'
+import { createCellSpawner, spawnDirectly } from '../../cell/cell-spawner.js'
+import { readIdFacts } from '../../cell/facts.js'
+import { canMapRanges } from '../../cell/judgement.js'
+import { createLessor, type Lessor } from '../../cell/lease.js'
+import { checkLiners, checkRootMode, mountFailure } from '../../cell/mount-refusals.js'
+import { openCell } from '../../cell/open-cell.js'
+import { probeHost } from '../../cell/probe.js'
+import type { TrialMemory } from '../../cell/trial-memory.js'
+import { createVeilMemory } from '../../cell/veil-memory.js'
 
 export interface BwrapDriverOptions {
   /** What holds memory and processor limits; sought on this machine unless given. */
   readonly cgroups?: Cgroups | CgroupsUnavailable
   /** What cells are built with, instead of what is found. */
-  readonly programs?: Partial<CellPrograms>
+  readonly programs?: Partial<BwrapPrograms>
   /** Where it is remembered that cells open here; each driver tries for itself unless given. */
   readonly trials?: TrialMemory
 }
@@ -30,7 +32,7 @@ export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
   const hasRanges = remember(() => Promise.resolve(canMapRanges(readIdFacts())), always)
   const lessor = remember(async (): Promise<Lessor> => createLessor({ hasRanges: await hasRanges(), cgroups: await cgroups() }), always)
   const own = remember(() => new Promise<OwnPosture>((resolve) => resolve(readOwnPosture())), always)
-  const programs = remember(() => new Promise<CellPrograms>((resolve) => resolve(findPrograms(options.programs))), always)
+  const programs = remember(() => new Promise<BwrapPrograms>((resolve) => resolve(findPrograms(options.programs))), always)
   // Whoever names a bwrap wants that one.
   const builds = options.programs?.bwrap === undefined
   const veils = createVeilMemory()
@@ -41,7 +43,8 @@ export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
     const lease = (await lessor()).lease(spec)
     try {
       const unveilable = veils.unveilable()
-      return await openCell({ spec, lease, signal, spawn, own: posture, unveilable, sources: sources.list, programs: found, builds })
+      const argv = (plan: CellPlan): [string, ...string[]] => cellArgv({ ...plan, programs: found, builds })
+      return await openCell({ spec, lease, signal, spawn, own: posture, unveilable, sources: sources.list, programs: found, argv, runtime: 'bwrap' })
     } catch (error) {
       if (veils.learn(error, spec.root)) return openWith(spec, sources, signal)
       if (!signal.aborted) options.trials?.forget()
@@ -61,7 +64,7 @@ export function createBwrapDriver(options: BwrapDriverOptions = {}): Driver {
     }
   }
   const probe = remember(
-    () => probeHost({ open, cgroups, sharedFiles: () => veils.describe(), trials: options.trials }),
+    () => probeHost({ mechanism: bwrapMechanism, open, cgroups, sharedFiles: () => veils.describe(), trials: options.trials }),
     (found) => found.available,
   )
   return { name: 'bwrap', tier: 'process', probe, open }

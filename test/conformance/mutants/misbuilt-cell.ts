@@ -1,6 +1,7 @@
 import type { Driver, Probe } from '../../../src/contract/driver.js'
 import { SandboxError } from '../../../src/contract/errors.js'
-import { cellArgv, guestUsers, workdir } from '../../../src/drivers/bwrap/arguments.js'
+import { guestUsers, workdir } from '../../../src/cell/arguments.js'
+import { cellArgv } from '../../../src/drivers/bwrap/arguments.js'
 import { bwrapPath } from '../../../src/drivers/bwrap/facts.js'
 import { nativeProgram } from '../../../src/sys/native.js'
 import { spawnProcess } from '../../../src/sys/spawn.js'

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import { defaultLimits } from '../../../src/contract/limit-words.js'
-import { type CellPlan, cellArgv, guestUsers } from '../../../src/drivers/bwrap/arguments.js'
+import { guestUsers } from '../../../src/cell/arguments.js'
+import { type BwrapPlan, cellArgv } from '../../../src/drivers/bwrap/arguments.js'
 
-const plan: CellPlan = {
+const plan: BwrapPlan = {
   spec: {
     id: 'abcdefghij0123456789',
     root: {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPlatform } from '../../../src/compose.js'
 import type { Platform } from '../../../src/contract/platform.js'
 import type { SpecInput, UserName } from '../../../src/contract/spec.js'
-import { judgeCommands } from '../../../src/drivers/bwrap/judgement.js'
+import { judgeCommands } from '../../../src/cell/judgement.js'
 import { Sandbox } from '../../../src/sandbox/index.js'
 import { testUnless } from '../../unless.js'
 

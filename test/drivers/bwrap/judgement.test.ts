@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { HostFacts } from '../../../src/drivers/bwrap/facts.js'
-import { canMapRanges, judgeFeatures, judgeLimits, judgeUsers, leastLimits, obstacleOf, obstaclesBefore } from '../../../src/drivers/bwrap/judgement.js'
+import type { BwrapFacts } from '../../../src/drivers/bwrap/facts.js'
+import { canMapRanges, judgeFeatures, judgeLimits, judgeUsers, leastLimits } from '../../../src/cell/judgement.js'
+import { obstacleOf, obstaclesBefore } from '../../../src/drivers/bwrap/obstacles.js'
 
-const root: HostFacts = {
+const root: BwrapFacts = {
   platform: 'linux',
   uid: 0,
   capabilities: 0x1ffffffffffn,
@@ -16,10 +17,10 @@ const root: HostFacts = {
   memoryBytes: 2 ** 30,
   openFiles: 20_000,
 }
-const user: HostFacts = { ...root, uid: 1000, capabilities: 0n }
+const user: BwrapFacts = { ...root, uid: 1000, capabilities: 0n }
 const refused = 'bwrap: No permissions to create new namespace, likely because the kernel does not allow non-privileged user namespaces.'
 
-function judged(facts: HostFacts, said: string) {
+function judged(facts: BwrapFacts, said: string) {
   return obstacleOf(facts, { opened: false, said })
 }
 

@@ -3,7 +3,7 @@ import type { Probe } from '../../../src/contract/driver.js'
 import type { Limits } from '../../../src/contract/limits.js'
 import { defaultLimits } from '../../../src/contract/limit-words.js'
 import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
-import { leastLimits } from '../../../src/drivers/bwrap/judgement.js'
+import { leastLimits } from '../../../src/cell/judgement.js'
 import { openGuest } from './open-guest.js'
 
 const MiB = 2 ** 20

@@ -18,7 +18,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { SandboxError } from '../../../src/contract/errors.js'
 import type { Mount } from '../../../src/contract/spec.js'
 import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
-import { mountFailure } from '../../../src/drivers/bwrap/mount-refusals.js'
+import { mountFailure } from '../../../src/cell/mount-refusals.js'
 import { nativeProgram } from '../../../src/sys/native.js'
 import { skipGroup, testUnless } from '../../unless.js'
 import { type Guest, openGuest } from './open-guest.js'

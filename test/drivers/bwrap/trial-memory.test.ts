@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
-import { createTrialMemory, type TrialMemory } from '../../../src/drivers/bwrap/trial-memory.js'
+import { bwrapPath } from '../../../src/drivers/bwrap/facts.js'
+import { createTrialMemory, type TrialMemory } from '../../../src/cell/trial-memory.js'
 
 let folder: string
 let memory: TrialMemory
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'glovebox-trials-'))
-  memory = createTrialMemory(() => folder)
+  memory = createTrialMemory(bwrapPath, () => folder)
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -21,7 +22,7 @@ describe('the memory of trials', () => {
   it('tells another process of the same account what it kept, and nothing before', () => {
     expect(memory.recall()).toBeUndefined()
     memory.keep('0.8.0')
-    expect(createTrialMemory(() => folder).recall()).toBe('0.8.0')
+    expect(createTrialMemory(bwrapPath, () => folder).recall()).toBe('0.8.0')
   })
 
   it('forgets when it is told to', () => {
@@ -56,7 +57,7 @@ describe('the memory of trials', () => {
   })
 
   it('is no failure where there is no place for it', () => {
-    const nowhere = createTrialMemory(() => join(folder, 'no', 'such', 'folder'))
+    const nowhere = createTrialMemory(bwrapPath, () => join(folder, 'no', 'such', 'folder'))
     nowhere.keep('0.8.0')
     nowhere.forget()
     expect(nowhere.recall()).toBeUndefined()

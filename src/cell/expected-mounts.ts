@@ -3,8 +3,8 @@
  * a path can reach it in the end.
  */
 import { readFileSync, statSync } from 'node:fs'
-import type { Json } from '../../contract/posture.js'
-import { type MountEntry, mountOf, parseMountTable, reachableMounts } from '../../sys/posture/mount-table.js'
+import type { Json } from '../contract/posture.js'
+import { type MountEntry, mountOf, parseMountTable, reachableMounts } from '../sys/posture/mount-table.js'
 import { type CellPlan, diskFolders, hostDevices, masked, readOnlyPaths, veiledInside } from './arguments.js'
 import { placedMounts } from './placed-mounts.js'
 import { isOverlay } from './root-mode.js'

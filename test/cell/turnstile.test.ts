@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { createTurnstile } from '../../../src/drivers/bwrap/turnstile.js'
+import { createTurnstile } from '../../src/cell/turnstile.js'
 
 test('so many go on at once and the others follow in their order, also after one that fails', async () => {
   const inTurn = createTurnstile(2)

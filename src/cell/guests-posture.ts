@@ -1,13 +1,13 @@
 /** What the kernel says of every process and thread that runs a guest's code. They go on running while they are looked at. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Observation, Posture } from '../../contract/posture.js'
-import { type ThreadPlaces, threadsOfCell } from '../../sys/posture/cell-threads.js'
-import { threadsBelow } from '../../sys/posture/group-members.js'
-import { readNamespaces } from '../../sys/posture/namespaces.js'
-import { fileOf, isGone, readProc } from '../../sys/posture/proc-files.js'
-import { observeProcess, placeOf, type Surroundings } from '../../sys/posture/process-posture.js'
-import { type ProcessStatus, parseStatus } from '../../sys/posture/process-status.js'
-import { lifeOf } from '../../sys/posture/thread-life.js'
+import type { Observation, Posture } from '../contract/posture.js'
+import { type ThreadPlaces, threadsOfCell } from '../sys/posture/cell-threads.js'
+import { threadsBelow } from '../sys/posture/group-members.js'
+import { readNamespaces } from '../sys/posture/namespaces.js'
+import { fileOf, isGone, readProc } from '../sys/posture/proc-files.js'
+import { observeProcess, placeOf, type Surroundings } from '../sys/posture/process-posture.js'
+import { type ProcessStatus, parseStatus } from '../sys/posture/process-status.js'
+import { lifeOf } from '../sys/posture/thread-life.js'
 
 export interface GuestsView {
   readonly places: ThreadPlaces

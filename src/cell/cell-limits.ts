@@ -1,10 +1,10 @@
-import type { CellRun, CellSpec, CellUsage, RunCounts, RunLimits } from '../../contract/driver.js'
-import { SandboxError } from '../../contract/errors.js'
-import type { LimitName, Limits } from '../../contract/limits.js'
-import { findBlockDevices } from '../../sys/block-devices.js'
-import type { CellCgroup } from '../../sys/cell-cgroup.js'
-import type { CgroupHits, CgroupLimits, CgroupUsage } from '../../sys/cgroup-limits.js'
-import type { CgroupRates } from '../../sys/cgroup-rates.js'
+import type { CellRun, CellSpec, CellUsage, RunCounts, RunLimits } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import type { LimitName, Limits } from '../contract/limits.js'
+import { findBlockDevices } from '../sys/block-devices.js'
+import type { CellCgroup } from '../sys/cell-cgroup.js'
+import type { CgroupHits, CgroupLimits, CgroupUsage } from '../sys/cgroup-limits.js'
+import type { CgroupRates } from '../sys/cgroup-rates.js'
 
 /** What a cell is held to, and what it used. */
 export interface CellLimits {

@@ -1,7 +1,7 @@
-import { insideOf } from '../../sys/posture/id-map.js'
-import { readProc } from '../../sys/posture/proc-files.js'
-import { overflowId } from '../../sys/posture/process-posture.js'
-import { parseStatus } from '../../sys/posture/process-status.js'
+import { insideOf } from '../sys/posture/id-map.js'
+import { readProc } from '../sys/posture/proc-files.js'
+import { overflowId } from '../sys/posture/process-posture.js'
+import { parseStatus } from '../sys/posture/process-status.js'
 import { type CellIds, userId } from './arguments.js'
 
 /** The groups of whoever started a cell with a single id, as the cell sees them: the kernel lets nobody drop them there. */

@@ -1,5 +1,5 @@
-import type { TemplateRoot } from '../../contract/driver.js'
-import { SandboxError } from '../../contract/errors.js'
+import type { TemplateRoot } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
 
 /**
  * A veil gives a cell inodes of its own for a folder of the host. A kernel may refuse one for good: it is too old, or the folder lies

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { SandboxError } from '../../../src/contract/errors.js'
-import { createVeilMemory } from '../../../src/drivers/bwrap/veil-memory.js'
+import { SandboxError } from '../../src/contract/errors.js'
+import { createVeilMemory } from '../../src/cell/veil-memory.js'
 
 const binds = [
   { source: '/usr', target: '/usr' },

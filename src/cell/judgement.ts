@@ -1,5 +1,5 @@
-import type { Availability, Obstacle, Probe } from '../../contract/driver.js'
-import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
+import type { Availability, Obstacle, Probe } from '../contract/driver.js'
+import type { Cgroups, CgroupsUnavailable } from '../sys/cgroups.js'
 import { capabilityMask, launcherCapabilities } from './capabilities.js'
 import type { HostFacts, IdFacts } from './facts.js'
 import { overlayNeedsRanges } from './mount-refusals.js'
@@ -25,29 +25,15 @@ export function canMapRanges(facts: IdFacts): boolean {
   )
 }
 
-/** What is in the way before anything is tried. */
-export function obstaclesBefore(facts: HostFacts): Obstacle[] {
-  if (facts.platform !== 'linux') {
-    return [{ what: 'not Linux', why: `bwrap cells need a Linux kernel and this is ${facts.platform}`, hint: 'export GLOVEBOX_URL=https://…' }]
-  }
-  const obstacles: Obstacle[] = []
-  if (facts.bwrap === undefined) obstacles.push({ what: 'no bwrap', why: 'the program bwrap (bubblewrap) is not installed', hint: facts.installBwrap })
-  if (facts.missingPrograms.length > 0) {
-    obstacles.push({ what: 'native programs not built', why: `missing: ${facts.missingPrograms.join(', ')}`, hint: 'node scripts/build-native.mjs' })
-  }
-  return obstacles
+/** What is in the way before anything is tried, whatever builds the cells. */
+export function missingPrograms(facts: HostFacts): Obstacle[] {
+  if (facts.missingPrograms.length === 0) return []
+  return [{ what: 'native programs not built', why: `missing: ${facts.missingPrograms.join(', ')}`, hint: 'node scripts/build-native.mjs' }]
 }
 
-/** Why a trial did not open, most certain first. */
-export function obstacleOf(facts: HostFacts, trial: FailedTrial): Obstacle {
-  const { said } = trial
-  return tooOld(facts, said) ?? namespacesOff(facts, said) ?? maskedProc(facts, said) ?? containerRefuses(facts, said) ?? unexplained(trial)
-}
-
-function tooOld(facts: HostFacts, said: string): Obstacle | undefined {
-  const option = /Unknown option (--[a-z0-9-]+)/.exec(said)?.[1]
-  if (option === undefined) return undefined
-  return { what: 'bwrap too old', why: `bwrap ${facts.bwrap?.version ?? ''} does not know ${option}`, hint: facts.installBwrap }
+/** What of this host kept a trial from opening, most certain first; undefined when that cannot be told. */
+export function hostObstacle(facts: HostFacts, said: string): Obstacle | undefined {
+  return namespacesOff(facts, said) ?? maskedProc(facts, said) ?? containerRefuses(facts, said)
 }
 
 function namespacesOff(facts: HostFacts, said: string): Obstacle | undefined {
@@ -87,15 +73,7 @@ function containerRefuses(facts: HostFacts, said: string): Obstacle | undefined 
   }
 }
 
-function unexplained({ said, hint }: FailedTrial): Obstacle {
-  return {
-    what: 'a trial cell did not open',
-    why: lastLine(said) || 'it ended without a word',
-    hint: hint ?? 'bwrap --unshare-all --unshare-user --ro-bind / / --proc /proc true',
-  }
-}
-
-function lastLine(said: string): string {
+export function lastLine(said: string): string {
   return said.trim().split('\n').at(-1) ?? ''
 }
 

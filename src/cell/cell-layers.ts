@@ -1,4 +1,4 @@
-import type { CellLayer, GivenEntry } from '../../contract/driver.js'
+import type { CellLayer, GivenEntry } from '../contract/driver.js'
 import { type CellPlan, diskFolders, ownFolders, wardenPath } from './arguments.js'
 import { givenCertificates } from './cell-network.js'
 import { placedMounts } from './placed-mounts.js'

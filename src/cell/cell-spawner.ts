@@ -1,5 +1,5 @@
-import { type LaunchServer, startLaunchServer } from '../../sys/launch-server.js'
-import { type SpawnedProcess, spawnProcess } from '../../sys/spawn.js'
+import { type LaunchServer, startLaunchServer } from '../sys/launch-server.js'
+import { type SpawnedProcess, spawnProcess } from '../sys/spawn.js'
 
 export interface SpawnOrder {
   /** Of the launcher, given the process whose death ends the cell. */

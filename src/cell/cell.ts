@@ -1,14 +1,14 @@
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Beneath, Bystander, Cell, CellLayer, CellLiners, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../../contract/driver.js'
-import { SandboxError } from '../../contract/errors.js'
-import type { Limits } from '../../contract/limits.js'
-import type { Expectation, Posture } from '../../contract/posture.js'
-import type { CellCgroup } from '../../sys/cell-cgroup.js'
-import { processorTimeBelow } from '../../sys/processor-time.js'
-import { childrenOf } from '../../sys/posture/process-tree.js'
-import { killProcess } from '../../sys/processes.js'
-import type { SpawnedProcess } from '../../sys/spawn.js'
+import type { Beneath, Bystander, Cell, CellLayer, CellLiners, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import type { Limits } from '../contract/limits.js'
+import type { Expectation, Posture } from '../contract/posture.js'
+import type { CellCgroup } from '../sys/cell-cgroup.js'
+import { processorTimeBelow } from '../sys/processor-time.js'
+import { childrenOf } from '../sys/posture/process-tree.js'
+import { killProcess } from '../sys/processes.js'
+import type { SpawnedProcess } from '../sys/spawn.js'
 import { workdir } from './arguments.js'
 import type { CellInspection } from './cell-inspection.js'
 import type { CellLimits } from './cell-limits.js'
@@ -36,10 +36,10 @@ export interface CellParts {
 const graceMs = 2000
 
 /**
- * A running cell. Its process is bwrap's monitor, which exits when the kernel has reaped the warden; the kernel does so when the
+ * A running cell. Its process is the runtime's monitor, which exits when the kernel has reaped the warden; the kernel does so when the
  * cell's pid namespace is empty. So the monitor's exit proves that no process of the cell is left, unless it was the monitor that was killed.
  */
-export class BwrapCell implements Cell {
+export class NamespaceCell implements Cell {
   readonly channel: Duplex
   readonly users: readonly GuestUser[]
   readonly workdir = workdir

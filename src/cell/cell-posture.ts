@@ -1,26 +1,26 @@
 /** What the kernel says of a cell and its programs, asked from outside: nothing inside is believed, and nothing inside notices. */
 import { basename, dirname, join } from 'node:path'
-import type { PostureSubject } from '../../contract/driver.js'
-import { SandboxError } from '../../contract/errors.js'
-import type { Json, Observation, Posture } from '../../contract/posture.js'
-import type { CellCgroup } from '../../sys/cell-cgroup.js'
-import { survivingDescriptors } from '../../sys/posture/descriptors.js'
-import { threadsIn } from '../../sys/posture/group-members.js'
-import { createGroupPlaces, type GroupPlaces } from '../../sys/posture/group-places.js'
-import { type IdMap, parseIdMap } from '../../sys/posture/id-map.js'
-import { boundsOfDisk } from '../../sys/posture/memory-disk.js'
-import { type MountEntry, parseMountTable, reachableMounts } from '../../sys/posture/mount-table.js'
-import { namespaceNames, type Namespaces, readNamespaces } from '../../sys/posture/namespaces.js'
-import { FilterAhead } from '../../sys/posture/filter-ahead.js'
-import type { InspectorPipe } from '../../sys/posture/filter-pipe.js'
-import type { FilterReading } from '../../sys/posture/newest-filter.js'
-import { pageBytes } from '../../sys/posture/page-size.js'
-import { isGone, readProc } from '../../sys/posture/proc-files.js'
-import { observeProcess, ownFilters, placeOf, type ProcessFacts, readFacts, type Surroundings } from '../../sys/posture/process-posture.js'
-import { parseStatus } from '../../sys/posture/process-status.js'
-import { childrenOf, descendantsOf, innerPid } from '../../sys/posture/process-tree.js'
-import { hasIpv6, parseRoutes } from '../../sys/posture/routes.js'
-import { readSocketCounts, type SocketCounts } from '../../sys/posture/socket-counts.js'
+import type { PostureSubject } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import type { Json, Observation, Posture } from '../contract/posture.js'
+import type { CellCgroup } from '../sys/cell-cgroup.js'
+import { survivingDescriptors } from '../sys/posture/descriptors.js'
+import { threadsIn } from '../sys/posture/group-members.js'
+import { createGroupPlaces, type GroupPlaces } from '../sys/posture/group-places.js'
+import { type IdMap, parseIdMap } from '../sys/posture/id-map.js'
+import { boundsOfDisk } from '../sys/posture/memory-disk.js'
+import { type MountEntry, parseMountTable, reachableMounts } from '../sys/posture/mount-table.js'
+import { namespaceNames, type Namespaces, readNamespaces } from '../sys/posture/namespaces.js'
+import { FilterAhead } from '../sys/posture/filter-ahead.js'
+import type { InspectorPipe } from '../sys/posture/filter-pipe.js'
+import type { FilterReading } from '../sys/posture/newest-filter.js'
+import { pageBytes } from '../sys/posture/page-size.js'
+import { isGone, readProc } from '../sys/posture/proc-files.js'
+import { observeProcess, ownFilters, placeOf, type ProcessFacts, readFacts, type Surroundings } from '../sys/posture/process-posture.js'
+import { parseStatus } from '../sys/posture/process-status.js'
+import { childrenOf, descendantsOf, innerPid } from '../sys/posture/process-tree.js'
+import { hasIpv6, parseRoutes } from '../sys/posture/routes.js'
+import { readSocketCounts, type SocketCounts } from '../sys/posture/socket-counts.js'
 import { type GuestsView, observeGuests } from './guests-posture.js'
 
 /** The cgroups of a cell, as far as its posture needs them. */
@@ -49,7 +49,7 @@ export function readOwnPosture(): OwnPosture {
 
 export interface PostureOptions {
   readonly own: OwnPosture
-  /** bwrap's monitor, whose child the warden is. */
+  /** The runtime's monitor, whose child the warden is. */
   readonly monitorPid: number
   readonly groups: CellGroups | undefined
   /** To the launcher's process that reads one filter; undefined where there is none. */

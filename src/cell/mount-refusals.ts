@@ -1,6 +1,6 @@
-import type { CellSpec } from '../../contract/driver.js'
-import { SandboxError } from '../../contract/errors.js'
-import type { Mount } from '../../contract/spec.js'
+import type { CellSpec } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import type { Mount } from '../contract/spec.js'
 import type { CellIds } from './arguments.js'
 
 /** Throws SandboxError('unsupported') for a writable root that cannot be had, or not together with the rest. */

@@ -19,41 +19,48 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type NativeName, nativeProgram } from '../../sys/native.js'
-import { cachePlace } from '../../sys/places.js'
-import { bwrapPath } from './facts.js'
+import { type NativeName, nativeProgram } from '../sys/native.js'
+import { cachePlace } from '../sys/places.js'
 
 export interface TrialMemory {
-  /** The version of bwrap with which every trial cell opened not long ago, by the same account in the same surroundings. */
+  /** The version of the runtime with which every trial cell opened not long ago, by the same account in the same surroundings. */
   recall(): string | undefined
-  keep(bwrapVersion: string): void
+  keep(version: string): void
   /** A cell did not open: whoever comes next shall try again, and say what is in the way. */
   forget(): void
 }
 
 /** Raised when more is tried, so that an older memory does not answer for it. */
-const edition = 2
+const edition = 3
 const lastingMs = 3_600_000
 
 interface Kept {
-  readonly bwrapVersion: string
+  readonly version: string
   readonly atMs: number
 }
 
-/** `folder` is asked for when it is first needed; a place that cannot be had or written means that everything is tried again. */
-export function createTrialMemory(folder: () => string = cachePlace): TrialMemory {
+/** `runtime` is where the program is that builds cells; `folder` is asked for when it is first needed; a place that cannot be had or written means that everything is tried again. */
+export function createTrialMemory(runtime: () => string | undefined, folder: () => string = cachePlace): TrialMemory {
   // By what it is true of, so that two installations do not forget for each other.
-  const place = (): string => join(folder(), 'trials', createHash('sha256').update(surroundings()).digest('hex').slice(0, 32))
+  const place = (): string =>
+    join(
+      folder(),
+      'trials',
+      createHash('sha256')
+        .update(surroundings(runtime() ?? ''))
+        .digest('hex')
+        .slice(0, 32),
+    )
   return {
     recall: () =>
       orNothing(() => {
         const kept = JSON.parse(readOwn(place())) as Kept
         const ageMs = Date.now() - kept.atMs
-        return ageMs >= 0 && ageMs < lastingMs ? kept.bwrapVersion : undefined
+        return ageMs >= 0 && ageMs < lastingMs ? kept.version : undefined
       }),
-    keep: (bwrapVersion) =>
+    keep: (version) =>
       orNothing(() => {
-        const kept: Kept = { bwrapVersion, atMs: Date.now() }
+        const kept: Kept = { version, atMs: Date.now() }
         replace(place(), JSON.stringify(kept))
       }),
     forget: () => orNothing(() => rmSync(place(), { force: true })),
@@ -99,11 +106,11 @@ const sysctls = ['kernel/unprivileged_userns_clone', 'user/max_user_namespaces',
 const natives: readonly NativeName[] = ['launcher', 'warden']
 
 /** What decides whether a cell opens: another boot, account, container or program is another place. */
-function surroundings(): string {
+function surroundings(runtime: string): string {
   const texts = ['sys/kernel/random/boot_id', 'self/uid_map', 'self/cgroup', 'self/attr/current', ...sysctls.map((name) => `sys/${name}`)]
   const namespaces = ['user', 'mnt', 'pid', 'net'].map((name) => readlinkSync(`/proc/self/ns/${name}`))
   const status = readFileSync('/proc/self/status', 'utf8').match(/^(?:Uid|Gid|Cap\w+|NoNewPrivs|Seccomp\w*):.*$/gm) ?? []
-  const programs = [bwrapPath() ?? '', ...natives.map(nativeProgram)].map(identityOf)
+  const programs = [runtime, ...natives.map(nativeProgram)].map(identityOf)
   return JSON.stringify([edition, process.arch, status, namespaces, texts.map((name) => orNothing(() => readFileSync(`/proc/${name}`, 'utf8'))), programs])
 }
 

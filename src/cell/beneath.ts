@@ -1,9 +1,9 @@
 /** What the overlays of a cell lie over: folders of its template, or of the host's. */
 import { fstatSync } from 'node:fs'
-import type { Beneath } from '../../contract/driver.js'
-import { SandboxError } from '../../contract/errors.js'
-import { LowerFolder, type LowerFolderOrder } from '../../sys/lower-folder.js'
-import { overflowId } from '../../sys/posture/process-posture.js'
+import type { Beneath } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import { LowerFolder, type LowerFolderOrder } from '../sys/lower-folder.js'
+import { overflowId } from '../sys/posture/process-posture.js'
 import { type CellPlan, userId } from './arguments.js'
 import { isKernel } from './kernel.js'
 import { placedMounts } from './placed-mounts.js'

@@ -1,15 +1,15 @@
 import { statSync } from 'node:fs'
 import type { Readable } from 'node:stream'
-import type { Cell, CellSpec, GuestUser } from '../../contract/driver.js'
-import { SandboxError } from '../../contract/errors.js'
-import type { Limits } from '../../contract/limits.js'
-import type { MountSource } from '../../sys/mount-source.js'
-import { childrenOf, innerPid } from '../../sys/posture/process-tree.js'
-import { resizeDisk } from '../../sys/resize-disk.js'
-import type { SpawnedProcess } from '../../sys/spawn.js'
+import type { Cell, CellSpec, GuestUser } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import type { Limits } from '../contract/limits.js'
+import type { MountSource } from '../sys/mount-source.js'
+import { childrenOf, innerPid } from '../sys/posture/process-tree.js'
+import { resizeDisk } from '../sys/resize-disk.js'
+import type { SpawnedProcess } from '../sys/spawn.js'
 import { findBeneath } from './beneath.js'
-import { type CellPlan, type CellPrograms, cellArgv, guestUsers } from './arguments.js'
-import { BwrapCell, endProcess } from './cell.js'
+import { type CellPlan, type CellPrograms, guestUsers } from './arguments.js'
+import { NamespaceCell, endProcess } from './cell.js'
 import { type CellInspection, createInspection } from './cell-inspection.js'
 import { cellLayers } from './cell-layers.js'
 import type { OwnPosture } from './cell-posture.js'
@@ -30,8 +30,10 @@ export interface Opening {
   /** Of the spec's mounts; left open. */
   readonly sources: readonly MountSource[]
   readonly programs: CellPrograms
-  /** Whether the launcher may do itself what bwrap is told. */
-  readonly builds: boolean
+  /** The one command that builds it: launcher, runtime and warden, each with its arguments. */
+  readonly argv: (plan: CellPlan) => [string, ...string[]]
+  /** The runtime's name, as it begins its own words. */
+  readonly runtime: string
 }
 
 /** What a launcher that was told to await it reads before the warden is there. */
@@ -52,13 +54,13 @@ export async function openCell(opening: Opening): Promise<Cell> {
       ...(inspector === undefined ? [] : (['pipe'] as const)),
       ...(certificates.descriptor === undefined ? [] : [certificates.descriptor]),
     ]
-    process = await launch(opening, { argv: (ownerPid) => cellArgv({ ...plan, ownerPid }), descriptors })
+    process = await launch(opening, { argv: (ownerPid) => opening.argv({ ...plan, ownerPid }), descriptors })
     const pipe = inspector === undefined ? undefined : process.pipes.get(inspector)
     inspection = createInspection({ plan, lease, own: opening.own, monitorPid: process.pid, inspector: pipe })
-    await greeting(process, signal)
+    await greeting(process, opening)
     lease.cgroup?.settle()
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid) })
-    return new BwrapCell({
+    return new NamespaceCell({
       process,
       users: usersOf(lease),
       layers: cellLayers(plan, isFolder),
@@ -114,19 +116,19 @@ function usersOf({ ids }: Lease): GuestUser[] {
   return guestUsers(ids).map((user) => ({ ...user, groups }))
 }
 
-function planOf({ spec, lease, unveilable, sources, programs, builds }: Opening): CellPlan {
+function planOf({ spec, lease, unveilable, sources, programs }: Opening): CellPlan {
   const { ids, cgroup } = lease
-  return { spec, ids, programs, ownerPid: process.pid, unveilable, sources, builds, ...(cgroup && { cgroups: cgroup }) }
+  return { spec, ids, programs, ownerPid: process.pid, unveilable, sources, ...(cgroup && { cgroups: cgroup }) }
 }
 
 /** Resolves when the warden's first bytes are there to be read, which are left for whoever connects to it. */
-async function greeting(process: SpawnedProcess, signal: AbortSignal): Promise<void> {
+async function greeting(process: SpawnedProcess, { signal, runtime }: Opening): Promise<void> {
   const { channel } = process
   channel.ref()
   try {
     await word(channel, signal)
     // At its end a stream is readable too, with nothing to read.
-    if (channel.readableLength === 0) throw await openFailure(process)
+    if (channel.readableLength === 0) throw await openFailure(process, runtime)
   } finally {
     channel.unref()
   }
@@ -159,11 +161,11 @@ function latch(): { readonly promise: Promise<void>; readonly resolve: () => voi
   return { promise, resolve, reject }
 }
 
-/** bwrap and launcher fail because of the machine; a warden because of the cell. */
-async function openFailure(process: SpawnedProcess): Promise<SandboxError> {
+/** Runtime and launcher fail because of the machine; a warden because of the cell. */
+async function openFailure(process: SpawnedProcess, runtime: string): Promise<SandboxError> {
   const end = await process.wait()
   const said = process.diagnosis().split('\n').at(-1) ?? ''
   const how = end.signal === null ? `status ${end.code}` : `signal ${end.signal}`
-  const code = /^(bwrap|launcher):/.test(said) ? 'unavailable' : 'broken'
+  const code = said.startsWith(`${runtime}:`) || said.startsWith('launcher:') ? 'unavailable' : 'broken'
   return new SandboxError(code, said === '' ? `the cell ended with ${how} before it was ready` : `the cell did not open: ${said}`, { hint: 'glovebox doctor' })
 }

@@ -1,5 +1,5 @@
-import type { Mount } from '../../contract/spec.js'
-import type { MountSource } from '../../sys/mount-source.js'
+import type { Mount } from '../contract/spec.js'
+import type { MountSource } from '../sys/mount-source.js'
 import type { CellPlan } from './arguments.js'
 import { isOverlay } from './root-mode.js'
 

@@ -1,8 +1,8 @@
 import { closeSync, openSync } from 'node:fs'
-import { type CellNetwork, type CellSpec, type GivenEntry, proxyPort } from '../../contract/driver.js'
-import { SandboxError } from '../../contract/errors.js'
-import type { Json } from '../../contract/posture.js'
-import { hasIpv6 } from '../../sys/posture/routes.js'
+import { type CellNetwork, type CellSpec, type GivenEntry, proxyPort } from '../contract/driver.js'
+import { SandboxError } from '../contract/errors.js'
+import type { Json } from '../contract/posture.js'
+import { hasIpv6 } from '../sys/posture/routes.js'
 import type { Capability } from './capabilities.js'
 
 const dnsPort = 53
