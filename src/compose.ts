@@ -7,9 +7,13 @@ import { reworded, SandboxError } from './contract/errors.js'
 import type { Platform } from './contract/platform.js'
 import { type PlatformSettings, platformSettingsSchema } from './contract/platform-settings.js'
 import { type Policy, type PolicyInput, type PresetName, presetNames } from './contract/policy.js'
-import { type BwrapDriverOptions, createBwrapDriver } from './drivers/bwrap/driver.js'
+import type { CellDriverOptions } from './cell/cell-driver.js'
+import { programPath } from './cell/facts.js'
+import { runtimeNames } from './drivers/oci/runtimes.js'
+import { createBwrapDriver } from './drivers/bwrap/driver.js'
 import { createTrialMemory } from './cell/trial-memory.js'
 import { bwrapPath } from './drivers/bwrap/facts.js'
+import { createOciDriver } from './drivers/oci/driver.js'
 import { createFakeDriver } from './drivers/fake/driver.js'
 import { Engine, type EngineOptions } from './engine/engine.js'
 import { mergePolicies, noPolicy, parsePolicy, parsePolicyText, shownBy } from './policy/policy-file.js'
@@ -50,7 +54,7 @@ export function engineOptions(settings: PlatformSettings): EngineOptions {
   const templates = cacheDir === undefined ? {} : { cache: join(cacheDir, 'templates') }
   const operator = operatorPolicy(policy)
   return {
-    drivers: drivers ?? builtInDrivers({ trials: createTrialMemory(bwrapPath) }),
+    drivers: drivers ?? builtInDrivers((program) => ({ trials: createTrialMemory(program) })),
     templates: createTemplates({ ...templates, store: new TemplateStore(templateDir) }),
     commands: createCommandResolver(templates),
     mounts: (mounts) => resolveMounts(mounts),
@@ -115,8 +119,15 @@ export function probeDrivers(): Promise<readonly Probe[]> {
 }
 
 /** Each builds its cells with what only Linux has. */
-function builtInDrivers(options: BwrapDriverOptions = {}): readonly Driver[] {
-  return process.platform === 'linux' ? [createBwrapDriver(options), createFakeDriver()] : []
+function builtInDrivers(optionsOf: (program: () => string | undefined) => CellDriverOptions = () => ({})): readonly Driver[] {
+  if (process.platform !== 'linux') return []
+  const containers = runtimeNames.map((name) =>
+    createOciDriver(
+      name,
+      optionsOf(() => programPath(name)),
+    ),
+  )
+  return [createBwrapDriver(optionsOf(bwrapPath)), ...containers, createFakeDriver()]
 }
 
 /** A compiler that is made when the first cell needs a filter. */

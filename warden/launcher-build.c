@@ -32,7 +32,7 @@ enum { NAMESPACES = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | 
 bool can_build(struct steps *steps, const struct options *options)
 {
     struct mount_attributes nothing = { 0 };
-    if (!options->builds || !parse_steps(steps, options->program + 1))
+    if (!options->builds || !parse_steps(steps, options->program + 1) || !steps->unshares || steps->hostname == NULL)
         return false;
     return syscall(SYS_mount_setattr, -1, "", AT_EMPTY_PATH, &nothing, sizeof nothing) == 0 || errno != ENOSYS;
 }
@@ -120,8 +120,8 @@ void keep_rights_of_builder(void)
     set_capabilities(rights, 0);
 }
 
-/* What was staged is the cell's alone from now on: nobody is to wait for its end when the monitor ends. */
-static void go_home(int home)
+/* What was staged is the cell's alone from now on. */
+void go_home(int home)
 {
     if (setns(home, CLONE_NEWNS) != 0)
         fail("leave", "staged mounts");

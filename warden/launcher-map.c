@@ -130,10 +130,10 @@ struct mapper fork_mapper(const struct options *options)
     return (struct mapper){ .info = info[1], .block = block[0] };
 }
 
-void fork_inspector(const struct options *options)
+pid_t fork_inspector(const struct options *options)
 {
     if (options->inspect_fd < 0)
-        return;
+        return 0;
     pid_t inspector = fork();
     if (inspector < 0)
         fail("fork", "inspector");
@@ -145,4 +145,5 @@ void fork_inspector(const struct options *options)
         _exit(0);
     }
     close(options->inspect_fd);
+    return inspector;
 }

@@ -9,9 +9,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -163,12 +165,9 @@ static void leave_old_root(int root)
         fail("enter", "/");
 }
 
-void take_steps(const struct steps *steps)
+static int make_root(const struct steps *steps, const char *options)
 {
-    /* Nothing that the host mounts from now on is seen here, nor anything of this there. */
-    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
-        fail("make a slave of", "/");
-    if (mount("tmpfs", NEW_ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") != 0)
+    if (mount("tmpfs", NEW_ROOT, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0)
         fail("mount", NEW_ROOT);
     int root = open_new_root();
     for (size_t i = 0; i < steps->count; i++) {
@@ -179,6 +178,58 @@ void take_steps(const struct steps *steps)
             root = open_new_root();
         }
     }
+    return root;
+}
+
+void take_steps(const struct steps *steps)
+{
+    /* Nothing that the host mounts from now on is seen here, nor anything of this there. */
+    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
+        fail("make a slave of", "/");
+    int root = make_root(steps, "mode=0755");
     leave_old_root(root);
     close(root);
+}
+
+/* What is made from now on belongs to this id; the rights over files, which go when it is no longer root's, are taken again. */
+static void make_for(unsigned id)
+{
+    struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct sets[2];
+
+    setfsgid(id);
+    setfsuid(id);
+    errno = EPERM;
+    if ((unsigned)setfsuid((uid_t)-1) != id || (unsigned)setfsgid((gid_t)-1) != id)
+        fail("make files for", "another id");
+    if (syscall(SYS_capget, &header, sets) != 0)
+        fail("read", "capabilities");
+    for (int i = 0; i < 2; i++)
+        sets[i].effective = sets[i].permitted;
+    if (syscall(SYS_capset, &header, sets) != 0)
+        fail("set", "capabilities");
+}
+
+static void make_place(int root, const struct give_request *gift)
+{
+    char path[256];
+    snprintf(path, sizeof path, "/tmp/%s", gift->name);
+    int source = open(path, O_PATH | O_CLOEXEC);
+    if (source < 0)
+        fail("open", path);
+    close(open_place(root, gift->place, is_folder(source, path)));
+    close(source);
+}
+
+/* The warden makes what is missing, and is nobody to files of the host's root. */
+void assemble_root(const struct steps *steps, const struct options *options)
+{
+    char mounted[96];
+    snprintf(mounted, sizeof mounted, "mode=0755,size=4m,nr_inodes=4096,uid=%u,gid=%u", options->drop_to, options->drop_to);
+    make_for(options->drop_to);
+    int root = make_root(steps, mounted);
+    for (size_t i = 0; i < options->gives; i++)
+        make_place(root, &options->give[i]);
+    close(root);
+    make_for(geteuid());
 }

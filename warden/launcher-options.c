@@ -21,6 +21,12 @@
  *   --build                        do what PROGRAM, which is bwrap, is told, instead of executing it, where all of that is known and the kernel can. Only with
  *                                  --map, --drop and --stage
  *   --drop ID                      run PROGRAM with this uid and gid and no groups
+ *   --contain ID                   what follows `--` are words of bwrap about a root, and after a second `--` a container runtime that is to start a cell with that
+ *                                  root, which is made for ID, and then to exit: this stays with ID, and ends with the cell. Not with --map, --build and --drop
+ *   --give NAME MODE PLACE         what was staged as NAME is ro or rw, and neither honours set-ids nor devices: the runtime binds it as it is at PLACE of the
+ *                                  root, which is made for that. Only with --contain
+ *   --show FOLDER PATH             FOLDER bound over PATH where the runtime looks; may be repeated. Only with --contain
+ *   --hide PATH                    unmounted where the runtime looks; may be repeated. Only with --contain
  */
 #include "launcher.h"
 
@@ -127,6 +133,17 @@ static void add_layer(struct options *options, char **values)
     options->layer[next_index(&options->layers, MOST_STAGES, "--layer")] = request;
 }
 
+static void add_gift(struct options *options, char **values)
+{
+    struct give_request request = { .name = values[0], .writable = strcmp(values[1], "rw") == 0, .place = values[2] };
+    check_name(request.name);
+    if (!request.writable && strcmp(values[1], "ro") != 0)
+        refuse("understand", values[1]);
+    if (request.place[0] != '/' || request.place[1] == '\0')
+        refuse("give at", request.place);
+    options->give[next_index(&options->gives, MOST_MOUNTS, "--give")] = request;
+}
+
 /* The options about what is mounted, each with two values or more. */
 static int take_mount_option(struct options *options, const char *name, char **values, int left)
 {
@@ -135,6 +152,13 @@ static int take_mount_option(struct options *options, const char *name, char **v
     if (strcmp(name, "--pass") == 0) {
         struct pass_request request = { .inherited = parse_fd(values[0]), .wanted = parse_fd(values[1]) };
         options->pass[next_index(&options->passes, MOST_MOUNTS, name)] = request;
+        return 2;
+    }
+    if (strcmp(name, "--give") == 0 && left >= 3)
+        return add_gift(options, values), 3;
+    if (strcmp(name, "--show") == 0) {
+        struct show_request request = { .folder = values[0], .path = values[1] };
+        options->show[next_index(&options->shows, MOST_HIDES, name)] = request;
         return 2;
     }
     if (strcmp(name, "--layer") == 0)
@@ -165,6 +189,10 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->inspect_fd = parse_fd(values[0]), 1;
     if (strcmp(name, "--drop") == 0)
         return options->drop = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
+    if (strcmp(name, "--contain") == 0)
+        return options->contains = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
+    if (strcmp(name, "--hide") == 0)
+        return options->hide[next_index(&options->hides, MOST_HIDES, name)] = values[0], 1;
     if (left < 2)
         return -1;
     if (strcmp(name, "--open") == 0 || strcmp(name, "--open-folder") == 0) {
@@ -198,4 +226,8 @@ void parse_options(struct options *options, int argc, char **argv)
     options->program = argv + at + 1;
     if (options->builds && !(options->map && options->drop && options->stages > 0))
         refuse("build without", "--map, --drop and --stage");
+    if (options->contains && (options->map || options->drop || options->builds || options->stages == 0))
+        refuse("contain with", "--map, --drop or --build, or without --stage");
+    if ((options->hides > 0 || options->shows > 0 || options->gives > 0) && !options->contains)
+        refuse("give, hide or show without", "--contain");
 }

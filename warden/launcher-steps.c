@@ -111,6 +111,13 @@ static bool take_capability(struct steps *steps, char **values)
     return false;
 }
 
+static bool take_unshared(struct steps *steps, char **values)
+{
+    (void)values;
+    steps->unshares = true;
+    return true;
+}
+
 /* What the launcher does in any case: every namespace is the cell's own, its first process is the program, and it ends with its monitor. */
 static bool take_granted(struct steps *steps, char **values)
 {
@@ -120,7 +127,7 @@ static bool take_granted(struct steps *steps, char **values)
 }
 
 static const struct word WORDS[] = {
-    { "--unshare-all", 0, take_granted },
+    { "--unshare-all", 0, take_unshared },
     { "--unshare-user", 0, take_granted },
     { "--as-pid-1", 0, take_granted },
     { "--die-with-parent", 0, take_granted },
@@ -158,18 +165,15 @@ static const struct word *find_word(const char *name)
 
 bool parse_steps(struct steps *steps, char **words)
 {
-    bool unshares = false;
-
     memset(steps, 0, offsetof(struct steps, list));
     while (*words != NULL && strcmp(*words, "--") != 0) {
         const struct word *word = find_word(*words);
         if (word == NULL || !has_values(word, words + 1) || !word->take(steps, words + 1))
             return false;
-        unshares = unshares || strcmp(*words, "--unshare-all") == 0;
         words += 1 + word->values;
     }
-    if (*words == NULL || words[1] == NULL || steps->hostname == NULL)
+    if (*words == NULL || words[1] == NULL)
         return false;
     steps->program = words + 1;
-    return unshares;
+    return true;
 }

@@ -12,6 +12,8 @@ enum {
     MOST_VARIABLE_BYTES = 256,
 };
 
+struct options;
+
 enum step_kind { STEP_BIND, STEP_SYMLINK, STEP_PROC, STEP_FOLDER, STEP_FILE };
 
 struct step {
@@ -27,6 +29,8 @@ struct step {
 };
 
 struct steps {
+    /* Whether it was told to unshare everything. */
+    bool unshares;
     const char *hostname;
     uint64_t capabilities;
     size_t variables;
@@ -36,9 +40,11 @@ struct steps {
     char **program;
 };
 
-/* False when there is a word that is not known, for nothing that was asked for is left out, or one is missing without which there is no cell. */
+/* False when there is a word that is not known, for nothing that was asked for is left out, or no program follows. */
 bool parse_steps(struct steps *steps, char **words);
 /* In the cell's own mount namespace: the root that the steps make is `/` afterwards, and nothing else can be reached. */
 void take_steps(const struct steps *steps);
+/* In the staged mount namespace: the same root at NEW_ROOT, made for the id of `drop_to` with a place for each gift, and left there. */
+void assemble_root(const struct steps *steps, const struct options *options);
 
 #endif

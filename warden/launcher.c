@@ -7,6 +7,8 @@
  *
  * With --build it is monitor and child itself, and bwrap is not executed.
  *
+ * With --contain the program is a container runtime, and this stays as the monitor of what that started.
+ *
  * With --serve it stays and forks one launcher after the other.
  *
  * Everything that needs privilege happens before the ids are dropped; nothing is regained. For an ordinary user the options
@@ -51,7 +53,7 @@ static void drop_ids(const struct options *options)
 }
 
 /* After the ids are dropped, because a change of ids clears the signal; the owner may have died before it was set. */
-static void die_with_parent(const struct options *options)
+void die_with_parent(const struct options *options)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
         fail("set", "parent death signal");
@@ -110,6 +112,8 @@ void launch(int argc, char **argv)
 
     parse_options(&options, argc, argv);
     options.builds = can_build(&steps, &options);
+    if (options.contains)
+        find_runtime(&steps, &options);
     arrange_descriptors(&options);
     clone_layers(&options);
     /* By descriptor, because staging covers /tmp. */
@@ -125,8 +129,7 @@ void launch(int argc, char **argv)
     umask(022);
     leave_session();
     /* While there is time: whoever is to say that the groups are there still makes them. */
-    if (options.builds)
-        fork_inspector(&options);
+    pid_t inspector = options.builds || options.contains ? fork_inspector(&options) : 0;
     /* What is staged is of a fixed size, so it may as well count to the owner. */
     bool covered = has_groups_below_tmp(&options);
     if (covered)
@@ -134,6 +137,8 @@ void launch(int argc, char **argv)
     stage_sources(&options);
     if (!covered)
         enter_groups(&options);
+    if (options.contains)
+        contain_cell(&options, &steps, (struct containing){ .program = program, .home = home, .inspector = inspector });
     struct mapper mapper = options.builds ? (struct mapper){ -1, -1 } : fork_mapper(&options);
     drop_ids(&options);
     die_with_parent(&options);

@@ -15,6 +15,7 @@ enum {
     MOST_OPENS = 16,
     MOST_STAGES = 256,
     MOST_MOUNTS = 64,
+    MOST_HIDES = 64,
 };
 
 struct open_request {
@@ -44,6 +45,17 @@ struct mount_request {
 struct pass_request {
     int inherited;
     int wanted;
+};
+
+struct give_request {
+    const char *name;
+    bool writable;
+    const char *place;
+};
+
+struct show_request {
+    const char *folder;
+    const char *path;
 };
 
 struct layer_request {
@@ -89,6 +101,14 @@ struct options {
     bool awaits;
     /* Whether PROGRAM is bwrap and what it is told is to be done here, where the kernel can. */
     bool builds;
+    /* Whether PROGRAM is a container runtime, and what stands before it words about the cell's root; the cell's monitor stays with the id of `drop_to`. */
+    bool contains;
+    size_t gives;
+    struct give_request give[MOST_MOUNTS];
+    size_t shows;
+    struct show_request show[MOST_HIDES];
+    size_t hides;
+    const char *hide[MOST_HIDES];
     char **program;
 };
 
@@ -108,6 +128,10 @@ _Noreturn void launch(int argc, char **argv);
 /* Launches what the owner asks for, as long as that lives; told by the name of a socket and the owner's pid. */
 _Noreturn void serve(char **values);
 void leave_session(void);
+/* To be called after the ids are dropped. */
+void die_with_parent(const struct options *options);
+/* Out of the mount namespace in which was staged: nobody is to wait for its end when the monitor ends. */
+void go_home(int home);
 
 /* Takes what was inherited by name and closes the rest from 3 up. */
 void arrange_descriptors(struct options *options);
@@ -157,8 +181,8 @@ _Noreturn void resize_disk(char **values);
 
 /* Forks the process that writes the id maps of the cell's first process once it exists, and then reads the filter of one process. */
 struct mapper fork_mapper(const struct options *options);
-/* The same without the maps. */
-void fork_inspector(const struct options *options);
+/* The same without the maps; 0 when nobody asks. */
+pid_t fork_inspector(const struct options *options);
 bool write_maps(pid_t child, const struct options *options);
 
 /* Where a cell's root is built, in the staged /tmp. */
@@ -171,5 +195,15 @@ bool can_build(struct steps *steps, const struct options *options);
 void keep_rights_of_builder(void);
 /* `home` is the mount namespace that the launcher was started in. */
 _Noreturn void build_cell(const struct options *options, const struct steps *steps, int home);
+
+/* What a container runtime is started with, beside what the options say. */
+struct containing {
+    int program;
+    int home;
+    pid_t inspector;
+};
+/* Takes the words about the root; what is left of PROGRAM is the runtime. */
+void find_runtime(struct steps *steps, struct options *options);
+_Noreturn void contain_cell(const struct options *options, const struct steps *steps, struct containing cell);
 
 #endif

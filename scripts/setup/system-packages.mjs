@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isOnPath, lastLines, runCommand, StepFailed } from '../command.mjs'
 
 /**
- * @typedef {'cell' | 'compiler' | 'seccomp' | 'cross-compiler' | 'emulator' | 'other-user' | 'git' | 'python'} Need
+ * @typedef {'cell' | 'compiler' | 'seccomp' | 'cross-compiler' | 'emulator' | 'other-user' | 'git' | 'python' | 'containers' | 'gvisor'} Need
  * @typedef {{ program: string, packages: Record<Need, readonly string[]>, update?: readonly string[], prepare?: readonly string[], install: readonly string[], byHand: string }} PackageManager
  */
 
@@ -21,6 +21,8 @@ const packageManagers = [
       'other-user': ['util-linux'],
       git: ['git'],
       python: ['python3', 'python3-pip'],
+      containers: ['runc', 'crun'],
+      gvisor: ['runsc'],
     },
     update: ['apt-get', 'update'],
     // Does nothing unless an earlier installation was cut off half-way.
@@ -39,6 +41,8 @@ const packageManagers = [
       'other-user': ['util-linux'],
       git: ['git'],
       python: ['python3', 'python3-pip'],
+      containers: ['runc', 'crun'],
+      gvisor: [],
     },
     install: ['dnf', 'install', '-y', '-q'],
     byHand: 'dnf install -y',
@@ -54,6 +58,8 @@ const packageManagers = [
       'other-user': ['setpriv'],
       git: ['git'],
       python: ['python3', 'py3-pip'],
+      containers: ['runc', 'crun'],
+      gvisor: [],
     },
     install: ['apk', 'add', '--no-progress'],
     byHand: 'apk add',
@@ -69,6 +75,8 @@ const packageManagers = [
       'other-user': ['util-linux'],
       git: ['git'],
       python: ['python', 'python-pip'],
+      containers: ['runc', 'crun'],
+      gvisor: [],
     },
     install: ['pacman', '-Sy', '--noconfirm', '--needed'],
     byHand: 'pacman -Sy --needed',
@@ -91,6 +99,8 @@ const isThere = {
   emulator: () => process.arch === 'arm64' || isOnPath('qemu-aarch64-static'),
   'other-user': () => isOnPath('setpriv'),
   git: () => isOnPath('git'),
+  containers: () => isOnPath('runc') && isOnPath('crun'),
+  gvisor: () => isOnPath('runsc'),
   python: () => spawnSync('/usr/bin/python3', ['-m', 'pip', '--version'], { stdio: 'ignore' }).status === 0,
 }
 

@@ -34,6 +34,8 @@ export interface CellPlan {
   readonly sources?: readonly MountSource[]
   /** Folders of the host whose inodes the cell shares, because the kernel would not veil them. */
   readonly unveilable?: ReadonlySet<string>
+  /** The first of the descriptors through which guests enter their cgroups; a runtime may hand on only those from 3 up. */
+  readonly firstDoor?: number
 }
 
 export const workdir = '/workspace'
@@ -55,7 +57,7 @@ export const wardenPath = '/.glovebox'
 /** Marks the runtime's own processes of a cell on the host, so that a later engine finds those a killed one left. */
 export const cellVariable = 'GLOVEBOX_CELL'
 
-const firstJoinFd = 10
+const usualFirstDoor = 10
 /** Where what is written over the root is bound, until the warden holds it open. */
 export const layersPlace = '/.layers'
 
@@ -103,7 +105,7 @@ export function launcherArguments(plan: CellPlan): string[] {
   const { spec, ids, ownerPid, programs, cgroups, unveilable } = plan
   const joins = (cgroups?.joins ?? []).flatMap((path) => ['--join', path])
   const certificates = passCertificates(spec, certificatesDescriptor(plan))
-  const common = ['--parent', `${ownerPid}`, ...(cgroups ? ['--await'] : []), ...joins, ...guestDoors(cgroups).flatMap(({ opened }) => opened), ...certificates]
+  const common = ['--parent', `${ownerPid}`, ...(cgroups ? ['--await'] : []), ...joins, ...guestDoors(plan).flatMap(({ opened }) => opened), ...certificates]
   const placed = placedMounts(plan)
   if (ids.kind === 'single') return [...common, ...placed.flatMap(({ inherited, handed }) => ['--pass', `${inherited}`, `${handed}`])]
   const { diskBytes, inodes } = spec.limits
@@ -129,7 +131,7 @@ export function givenCapabilities(plan: CellPlan): readonly Capability[] {
 }
 
 export function wardenArguments(plan: CellPlan): string[] {
-  const { spec, ids, cgroups } = plan
+  const { spec, ids } = plan
   const isSingle = ids.kind === 'single'
   const noexec = spec.commands === undefined ? '' : ',noexec'
   const placed = placedMounts(plan)
@@ -146,20 +148,20 @@ export function wardenArguments(plan: CellPlan): string[] {
     ...masked.flatMap((path) => ['--mask', path]),
     ...[...(isSingle ? hostDevices : []), ...readOnlyPaths(plan)].flatMap((path) => ['--readonly', path]),
     ...['--detach', wardenPath],
-    ...guestDoors(cgroups).flatMap(({ joined }) => joined),
+    ...guestDoors(plan).flatMap(({ joined }) => joined),
     ...networkArguments(spec),
     ...(spec.liners ? ['--cradle', `${cradleIdOf(ids)}`, `${cradleIdOf(ids)}`] : []),
   ]
 }
 
 /** How the launcher opens the way into a guest's cgroups, and how the warden uses it. */
-function guestDoors(cgroups: CellCgroups | undefined): { opened: string[]; joined: string[] }[] {
+export function guestDoors({ cgroups, firstDoor = usualFirstDoor }: CellPlan): { opened: string[]; joined: string[] }[] {
   const doors = [
     ...(cgroups?.guestJoins ?? []).map((path) => ({ option: '--open', path, join: '--join', file: [] })),
     ...(cgroups?.runJoins ?? []).map(({ folder, file }) => ({ option: '--open-folder', path: folder, join: '--join-below', file: [file] })),
   ]
   return doors.map(({ option, path, join, file }, index) => {
-    const descriptor = `${firstJoinFd + index}`
+    const descriptor = `${firstDoor + index}`
     return { opened: [option, descriptor, path], joined: [join, descriptor, ...file] }
   })
 }

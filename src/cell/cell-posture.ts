@@ -19,6 +19,7 @@ import { isGone, readProc } from '../sys/posture/proc-files.js'
 import { observeProcess, ownFilters, placeOf, type ProcessFacts, readFacts, type Surroundings } from '../sys/posture/process-posture.js'
 import { parseStatus } from '../sys/posture/process-status.js'
 import { childrenOf, descendantsOf, innerPid } from '../sys/posture/process-tree.js'
+import { findFirstProcess } from './first-process.js'
 import { hasIpv6, parseRoutes } from '../sys/posture/routes.js'
 import { readSocketCounts, type SocketCounts } from '../sys/posture/socket-counts.js'
 import { type GuestsView, observeGuests } from './guests-posture.js'
@@ -109,11 +110,10 @@ interface CellView {
 type ProgramSubject = Extract<PostureSubject, { kind: 'program' }>
 
 function findWarden(monitorPid: number): Warden {
-  for (const pid of childrenOf(monitorPid)) {
-    const facts = factsOf(pid, 1)
-    if (facts) return readWarden(pid, facts)
-  }
-  throw new SandboxError('broken', 'the first process of the cell is gone')
+  const pid = findFirstProcess(monitorPid)
+  const facts = pid === undefined ? undefined : factsOf(pid, 1)
+  if (pid === undefined || facts === undefined) throw new SandboxError('broken', 'the first process of the cell is gone')
+  return readWarden(pid, facts)
 }
 
 function readWarden(pid: number, facts = readFacts(pid)): Warden {

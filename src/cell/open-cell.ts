@@ -4,10 +4,10 @@ import type { Cell, CellSpec, GuestUser } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
 import type { MountSource } from '../sys/mount-source.js'
-import { childrenOf, innerPid } from '../sys/posture/process-tree.js'
 import { resizeDisk } from '../sys/resize-disk.js'
 import type { SpawnedProcess } from '../sys/spawn.js'
 import { findBeneath } from './beneath.js'
+import { findFirstProcess } from './first-process.js'
 import { type CellPlan, type CellPrograms, guestUsers } from './arguments.js'
 import { NamespaceCell, endProcess } from './cell.js'
 import { type CellInspection, createInspection } from './cell-inspection.js'
@@ -32,8 +32,9 @@ export interface Opening {
   readonly programs: CellPrograms
   /** The one command that builds it: launcher, runtime and warden, each with its arguments. */
   readonly argv: (plan: CellPlan) => [string, ...string[]]
-  /** The runtime's name, as it begins its own words. */
-  readonly runtime: string
+  readonly firstDoor?: number
+  /** Of the last line that was said: the runtime's own words, or undefined when it was somebody else. */
+  readonly wordsOf: (line: string) => string | undefined
 }
 
 /** What a launcher that was told to await it reads before the warden is there. */
@@ -101,7 +102,7 @@ async function orderIsOut(): Promise<void> {
 /** Of the cell's disk, which any of its processes leads to. */
 function resizerOf(monitorPid: number): (limits: Limits) => Promise<void> {
   return async ({ diskBytes, inodes }) => {
-    const pid = childrenOf(monitorPid).find((child) => innerPid(child) === 1)
+    const pid = findFirstProcess(monitorPid)
     if (pid === undefined) throw new SandboxError('broken', 'the first process of the cell is gone')
     await resizeDisk({ pid, bytes: diskBytes, inodes })
   }
@@ -116,19 +117,19 @@ function usersOf({ ids }: Lease): GuestUser[] {
   return guestUsers(ids).map((user) => ({ ...user, groups }))
 }
 
-function planOf({ spec, lease, unveilable, sources, programs }: Opening): CellPlan {
+function planOf({ spec, lease, unveilable, sources, programs, firstDoor }: Opening): CellPlan {
   const { ids, cgroup } = lease
-  return { spec, ids, programs, ownerPid: process.pid, unveilable, sources, ...(cgroup && { cgroups: cgroup }) }
+  return { spec, ids, programs, ownerPid: process.pid, unveilable, sources, ...(firstDoor !== undefined && { firstDoor }), ...(cgroup && { cgroups: cgroup }) }
 }
 
 /** Resolves when the warden's first bytes are there to be read, which are left for whoever connects to it. */
-async function greeting(process: SpawnedProcess, { signal, runtime }: Opening): Promise<void> {
+async function greeting(process: SpawnedProcess, { signal, wordsOf }: Opening): Promise<void> {
   const { channel } = process
   channel.ref()
   try {
     await word(channel, signal)
     // At its end a stream is readable too, with nothing to read.
-    if (channel.readableLength === 0) throw await openFailure(process, runtime)
+    if (channel.readableLength === 0) throw await openFailure(process, wordsOf)
   } finally {
     channel.unref()
   }
@@ -162,10 +163,12 @@ function latch(): { readonly promise: Promise<void>; readonly resolve: () => voi
 }
 
 /** Runtime and launcher fail because of the machine; a warden because of the cell. */
-async function openFailure(process: SpawnedProcess, runtime: string): Promise<SandboxError> {
+async function openFailure(process: SpawnedProcess, wordsOf: Opening['wordsOf']): Promise<SandboxError> {
   const end = await process.wait()
-  const said = process.diagnosis().split('\n').at(-1) ?? ''
+  const line = process.diagnosis().split('\n').at(-1) ?? ''
+  const own = wordsOf(line)
+  const said = own ?? line
   const how = end.signal === null ? `status ${end.code}` : `signal ${end.signal}`
-  const code = said.startsWith(`${runtime}:`) || said.startsWith('launcher:') ? 'unavailable' : 'broken'
+  const code = own !== undefined || said.startsWith('launcher:') ? 'unavailable' : 'broken'
   return new SandboxError(code, said === '' ? `the cell ended with ${how} before it was ready` : `the cell did not open: ${said}`, { hint: 'glovebox doctor' })
 }

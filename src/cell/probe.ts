@@ -32,6 +32,10 @@ const readAndMove = 2 | 4
 export interface Mechanism<Facts extends HostFacts> {
   readonly driver: string
   readonly tier: Tier
+  /** The name of the program that starts cells. */
+  readonly runtime: string
+  /** Of the last line of a start that failed: what that program said, or undefined when it was somebody else. */
+  readonly wordsOf: (line: string) => string | undefined
   /** The runtime is asked for its version, unless that is known. */
   readFacts(version: string | undefined): Promise<Facts>
   runtimeOf(facts: Facts): RuntimeProgram | undefined
@@ -56,8 +60,8 @@ export async function probeHost<Facts extends HostFacts>(options: ProbeOptions<F
   const { mechanism } = options
   const known = options.trials?.recall()
   const facts = await mechanism.readFacts(known)
-  const runtime = mechanism.runtimeOf(facts)
-  const about = { facts, runtime, driver: mechanism.driver, tier: mechanism.tier }
+  const program = mechanism.runtimeOf(facts)
+  const about = { facts, program, ...mechanism }
   const before = mechanism.obstaclesBefore(facts)
   if (before.length > 0)
     return describe(about, {
@@ -76,7 +80,7 @@ export async function probeHost<Facts extends HostFacts>(options: ProbeOptions<F
   const sharedFiles = options.sharedFiles()
   const { overlayTrial, ...cells } = trials
   const isWorthKeeping = known === undefined && Object.values(cells).every(({ opened }) => opened) && overlayTrial === undefined && sharedFiles === ''
-  if (isWorthKeeping && runtime) options.trials?.keep(runtime.version)
+  if (isWorthKeeping && program) options.trials?.keep(program.version)
   return sharedFiles === '' ? found : { ...found, facts: { ...found.facts, 'shared files': sharedFiles } }
 }
 
@@ -99,12 +103,13 @@ const notTried: Trial = { opened: false, said: 'not tried' }
 
 interface About {
   readonly facts: HostFacts
-  readonly runtime: RuntimeProgram | undefined
+  readonly program: RuntimeProgram | undefined
   readonly driver: string
   readonly tier: Tier
+  readonly runtime: string
 }
 
-function describe({ facts, runtime, driver, tier }: About, { obstacles, cgroups, overlayTrial, ruled, laid, lined, wired, direct }: Findings): Probe {
+function describe({ facts, program, driver, tier, runtime }: About, { obstacles, cgroups, overlayTrial, ruled, laid, lined, wired, direct }: Findings): Probe {
   return {
     driver,
     tier,
@@ -124,7 +129,7 @@ function describe({ facts, runtime, driver, tier }: About, { obstacles, cgroups,
     filtersSyscalls: true,
     isolates: true,
     facts: {
-      [driver]: runtime === undefined ? 'none' : `${runtime.version} (${runtime.path})`,
+      [runtime]: program === undefined ? 'none' : `${program.version} (${program.path})`,
       ids: canMapRanges(facts) ? '65536 for each cell, from 0x78000000 up' : `only uid ${facts.uid}`,
       kernel: facts.kernel.join('.'),
     },

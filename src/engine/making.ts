@@ -5,7 +5,7 @@ import type { RequestJudge } from '../contract/platform-network.js'
 import type { SnapshotInfo } from '../contract/snapshots.js'
 import type { Mount, Spec } from '../contract/spec.js'
 import { allowedDrivers, checkMounts, networkRulesOf, type PlannedSandbox } from '../policy/apply.js'
-import { candidates, type Choice, chooseDriver } from '../policy/choose.js'
+import { candidates, cheapestFirst, type Choice, chooseDriver, isEnough } from '../policy/choose.js'
 import { fileRules } from '../policy/file-rules.js'
 import { templateIdRefusal } from '../policy/snapshot-options.js'
 import { storageRefusal } from '../policy/storage.js'
@@ -77,8 +77,8 @@ export async function chosenProbe(planned: PlannedSandbox, tools: Pick<Tools, 'm
 }
 
 async function choose({ spec, policy }: PlannedSandbox, { makers, probes }: Pick<Tools, 'makers' | 'probes'>): Promise<Pick<Preparation, 'driver' | 'choice'>> {
-  const drivers = candidates(spec, allowedDrivers(makers.drivers, policy))
-  const choice = chooseDriver(spec, await probes.known(drivers))
+  const drivers = cheapestFirst(spec, candidates(spec, allowedDrivers(makers.drivers, policy)))
+  const choice = chooseDriver(spec, await probes.until(drivers, (probe) => isEnough(spec, probe)))
   const driver = drivers.find((each) => each.name === choice.probe.driver)
   if (!driver) throw new SandboxError('internal', `driver ${choice.probe.driver} answers under another name`)
   return { driver, choice }

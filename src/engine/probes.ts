@@ -4,8 +4,15 @@ import type { Driver, Probe } from '../contract/driver.js'
 export class Probes {
   readonly #known = new Map<string, Promise<Probe>>()
 
-  known(drivers: readonly Driver[]): Promise<Probe[]> {
-    return Promise.all(drivers.map((driver) => this.#known.get(driver.name) ?? this.#ask(driver)))
+  /** One after the other, until one is enough: to ask a driver may take it some cells that it opens. */
+  async until(drivers: readonly Driver[], isEnough: (probe: Probe) => boolean): Promise<Probe[]> {
+    const found: Probe[] = []
+    for (const driver of drivers) {
+      const probe = await (this.#known.get(driver.name) ?? this.#ask(driver))
+      found.push(probe)
+      if (isEnough(probe)) break
+    }
+    return found
   }
 
   fresh(drivers: readonly Driver[]): Promise<Probe[]> {

@@ -10,6 +10,7 @@ import { type Network, type NetworkRules, networkSchema } from '../contract/netw
 import type { Ceiling, Clamping, Origins, Policy } from '../contract/policy.js'
 import type { Mount, Spec, SpecInput } from '../contract/spec.js'
 import { stated } from './ceiling.js'
+import { isMeantBy } from './driver-names.js'
 import { type Filled, fieldOf, fillSpec, limitsToState, originsOf } from './fill.js'
 import { holdNetwork } from './network-ceiling.js'
 import { type NetworkWish, networkRules } from './network-rules.js'
@@ -158,7 +159,7 @@ export function checkMounts(mounts: readonly Mount[], policy: Policy): void {
 export function allowedDrivers<Known extends { readonly name: string }>(drivers: readonly Known[], { ceiling, layers }: Policy): readonly Known[] {
   const names = ceiling.drivers
   if (names === undefined || drivers.length === 0) return drivers
-  const allowed = drivers.filter(({ name }) => names.includes(name))
+  const allowed = drivers.filter(({ name }) => names.some((each) => isMeantBy(each, name)))
   if (allowed.length > 0) return allowed
   const whose = layers.filter((layer) => layer.ceiling.drivers !== undefined)
   const found = `allows ${names.join(', ') || 'none'}; here are ${drivers.map(({ name }) => name).join(', ')}`

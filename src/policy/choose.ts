@@ -5,6 +5,7 @@ import type { SandboxInfo } from '../contract/platform.js'
 import { bytesInUnits } from '../contract/quantities.js'
 import type { Spec, UserName } from '../contract/spec.js'
 import { tiers } from '../contract/spec-words.js'
+import { isMeantBy, isOpenChoice } from './driver-names.js'
 
 export interface Choice {
   readonly probe: Probe
@@ -47,21 +48,34 @@ type Candidate = Pick<Driver, 'name' | 'tier'>
  * and `minTier: 'none'` stated.
  */
 export function candidates<Known extends Candidate>(spec: Spec, drivers: readonly Known[]): readonly Known[] {
-  const found = drivers.filter(({ name, tier }) => (spec.driver === undefined ? tier !== 'none' : name === spec.driver))
+  const wanted = spec.driver
+  const found = drivers.filter(({ name, tier }) => (isOpenChoice(wanted) ? tier !== 'none' : isMeantBy(wanted, name)))
   if (found.length > 0) return found
   if (drivers.length === 0) throw new SandboxError('unsupported', 'no driver is for this system: cells are built on Linux', { hint: onLinux })
-  const what = spec.driver === undefined ? 'no driver here builds a boundary' : `driver: there is no driver '${spec.driver}' here`
+  const what = isOpenChoice(spec.driver) ? 'no driver here builds a boundary' : `driver: there is no driver '${spec.driver}' here`
   throw new SandboxError('unsupported', `${what} (drivers: ${drivers.map(({ name }) => name).join(', ') || 'none'})`, { hint: doctor })
 }
 
+/** The cheapest first: the weaker a boundary, the less it costs; of the same tier those that were given first. Those below the least accepted come last. */
+export function cheapestFirst<Known extends Candidate>({ minTier }: Pick<Spec, 'minTier'>, drivers: readonly Known[]): readonly Known[] {
+  const price = ({ tier }: Candidate): number => tiers.indexOf(tier) + (tiers.indexOf(tier) < tiers.indexOf(minTier) ? tiers.length : 0)
+  return drivers.toSorted((one, other) => price(one) - price(other))
+}
+
+/** Whether none that costs more could be better: it holds all that was stated, and enforces every default. */
+export function isEnough(spec: Spec, probe: Probe): boolean {
+  const verdict = judge(spec, probe)
+  return 'choice' in verdict && verdict.choice.unenforced.length === 0
+}
+
 /**
- * Of the candidates that can hold all that was stated, the one that enforces most of the unstated defaults, then the strongest, then the first
+ * Of the candidates that can hold all that was stated, the one that enforces most of the unstated defaults, then the cheapest, which is the first
  * given. Throws SandboxError naming every one of them and what speaks against it.
  */
 export function chooseDriver(spec: Spec, probes: readonly Probe[]): Choice {
   const verdicts = probes.map((probe) => judge(spec, probe))
   const choices = verdicts.flatMap((verdict) => ('choice' in verdict ? [verdict.choice] : []))
-  const [best] = choices.sort((a, b) => a.unenforced.length - b.unenforced.length || tiers.indexOf(b.probe.tier) - tiers.indexOf(a.probe.tier))
+  const [best] = choices.sort((a, b) => a.unenforced.length - b.unenforced.length)
   if (best) return best
   throw refuse(verdicts.flatMap((verdict) => ('refusal' in verdict ? [verdict.refusal] : [])))
 }

@@ -4,6 +4,7 @@ import type { Network } from '../contract/network.js'
 import type { Json } from '../contract/posture.js'
 import type { Mount } from '../contract/spec.js'
 import { mountModes, type RootMode, rootModes, type Tier, tiers, type UserName, userNames } from '../contract/spec-words.js'
+import { isMeantBy, isOpenChoice } from './driver-names.js'
 import { isWithin } from './host-path.js'
 import { holdNetwork } from './network-ceiling.js'
 import { valueInWords } from './policy-words.js'
@@ -131,7 +132,9 @@ function listed(names: readonly string[]): string {
 
 /** One that is not named is chosen among the allowed ones, when they are known. */
 function holdDriver(asked: string | undefined, allowed: readonly string[] | undefined): Held<string | undefined> {
-  return asked === undefined ? { value: asked, excesses: [] } : oneOf('driver', asked, { allowed, order: [] })
+  // Of a family whoever is allowed is left.
+  const isAllowed = !isOpenChoice(asked) && allowed?.some((each) => isMeantBy(each, asked) || isMeantBy(asked, each))
+  return isOpenChoice(asked) || isAllowed ? { value: asked, excesses: [] } : oneOf('driver', asked, { allowed, order: [] })
 }
 
 export function holdMounts(mounts: readonly Mount[], caps: Ceiling['mounts'] = {}): Held<readonly Mount[]> {

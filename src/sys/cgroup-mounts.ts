@@ -34,6 +34,14 @@ export function parseCgroupMounts({ mountinfo, cgroup }: CgroupTexts): CgroupMou
   })
 }
 
+/** Of every hierarchy that is mounted, with or without a controller of ours. */
+export function parseHierarchies(mountinfo: string): { readonly version: 1 | 2; readonly mountPoint: string; readonly options: readonly string[] }[] {
+  return mountinfo.split('\n').flatMap((line) => {
+    const mount = parseMount(line)
+    return mount === undefined ? [] : [{ version: mount.type === 'cgroup2' ? 2 : 1, mountPoint: mount.point, options: mount.options } as const]
+  })
+}
+
 interface Mount {
   readonly root: string
   readonly point: string

@@ -7,6 +7,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { Platform } from '../../src/contract/platform.js'
 import { engineOptions } from '../../src/compose.js'
 import { createBwrapDriver } from '../../src/drivers/bwrap/driver.js'
+import { createOciDriver } from '../../src/drivers/oci/driver.js'
 import { createFakeDriver } from '../../src/drivers/fake/driver.js'
 import { Engine } from '../../src/engine/engine.js'
 import { cachePlace, statePlace } from '../../src/sys/places.js'
@@ -16,7 +17,14 @@ import { createHostView, type PlantedHostView } from './host-view.js'
 import { createDriverSubject } from './subjects/driver-subject.js'
 import { createEngineSubject } from './subjects/engine-subject.js'
 
-export type DriverName = 'fake' | 'bwrap'
+export type DriverName = 'fake' | 'bwrap' | 'oci:crun' | 'oci:runc'
+
+const drivers: Readonly<Record<DriverName, () => Driver>> = {
+  fake: createFakeDriver,
+  bwrap: createBwrapDriver,
+  'oci:crun': () => createOciDriver('crun'),
+  'oci:runc': () => createOciDriver('runc'),
+}
 
 /** How a subject is made other than it should be. */
 export interface Twist {
@@ -45,7 +53,7 @@ export async function createWorld(): Promise<World> {
   const compiler = createSeccompCompiler({ cacheDir: join(cachePlace(), 'seccomp') })
   const filter = () => compiler.compileDefault()
   const platforms: Platform[] = []
-  const driver = (name: DriverName) => (name === 'fake' ? createFakeDriver() : createBwrapDriver())
+  const driver = (name: DriverName) => drivers[name]()
   return {
     host,
     temporary,

@@ -4,13 +4,16 @@ import type { DriverLimit, Enforcement, Probe } from '../../src/contract/driver.
 import { SandboxError } from '../../src/contract/errors.js'
 import type { Spec } from '../../src/contract/spec.js'
 import { tiers } from '../../src/contract/spec-words.js'
-import { candidates, type Choice, chooseDriver as choose } from '../../src/policy/choose.js'
+import { candidates, cheapestFirst, type Choice, chooseDriver as choose } from '../../src/policy/choose.js'
 import { parseSpec } from '../../src/policy/spec.js'
 
 function chooseDriver(spec: Spec, probes: readonly Probe[]): Choice {
-  const found = candidates(
+  const found = cheapestFirst(
     spec,
-    probes.map((probe) => ({ name: probe.driver, tier: probe.tier, probe })),
+    candidates(
+      spec,
+      probes.map((probe) => ({ name: probe.driver, tier: probe.tier, probe })),
+    ),
   )
   return choose(
     spec,
@@ -87,13 +90,25 @@ describe('choosing a driver', () => {
     expect(chooseDriver(parseSpec({ driver: 'bwrap' }), probes).probe.driver).toBe('bwrap')
   })
 
-  test('takes the strongest of those that enforce the most, and at least the least tier', () => {
+  test('takes the cheapest of those that enforce the most, and at least the least tier', () => {
     const weak = probeOf({ driver: 'wasm', tier: 'wasm' })
     const strong = probeOf({ driver: 'vm', tier: 'vm' })
     const loosely = probeOf({ driver: 'looser', tier: 'vm', limits: { ...probeOf().limits, cpus: loose } })
     expect(chooseDriver(parseSpec({}), [weak, probeOf(), loosely]).probe.driver).toBe('bwrap')
-    expect(chooseDriver(parseSpec({}), [weak, probeOf(), strong]).probe.driver).toBe('vm')
+    expect(chooseDriver(parseSpec({}), [weak, strong, probeOf()]).probe.driver).toBe('bwrap')
+    expect(chooseDriver(parseSpec({ minTier: 'container' }), [weak, strong, probeOf()]).probe.driver).toBe('vm')
+    expect(chooseDriver(parseSpec({}), [probeOf({ limits: { ...probeOf().limits, cpus: loose } }), strong]).probe.driver).toBe('vm')
     expect(chooseDriver(parseSpec({ minTier: 'wasm' }), [weak]).probe.driver).toBe('wasm')
+  })
+
+  test('takes the one of a family that is named, and any for auto', () => {
+    const probes = [probeOf({ driver: 'oci:runsc', tier: 'gvisor' }), probeOf({ driver: 'oci:runc', tier: 'container' }), probeOf()]
+    expect(chooseDriver(parseSpec({ driver: 'oci' }), probes).probe.driver).toBe('oci:runc')
+    expect(chooseDriver(parseSpec({ driver: 'oci:runsc' }), probes).probe.driver).toBe('oci:runsc')
+    expect(chooseDriver(parseSpec({ driver: 'oci', minTier: 'gvisor' }), probes).probe.driver).toBe('oci:runsc')
+    expect(chooseDriver(parseSpec({ driver: 'auto' }), probes).probe.driver).toBe('bwrap')
+    expect(refusal({ driver: 'oc' }, probes)).toMatchObject({ code: 'unsupported' })
+    expect(refusal({ driver: 'auto' }, [fake])).toMatchObject({ code: 'unsupported' })
   })
 
   test('goes around a driver that cannot hold what was stated', () => {

@@ -5,18 +5,14 @@ import {
   givenCapabilities,
   hostDevices,
   launcherArguments,
-  layersPlace,
-  stageName,
   userId,
   wardenArguments,
   wardenId,
   wardenPath,
-  writableFolders,
 } from '../../cell/arguments.js'
 import type { Capability } from '../../cell/capabilities.js'
-import { copyCertificates } from '../../cell/cell-network.js'
-import { inspectorDescriptor, placedMounts } from '../../cell/placed-mounts.js'
-import { isOverlay } from '../../cell/root-mode.js'
+import { inspectorDescriptor } from '../../cell/placed-mounts.js'
+import { looseMounts, rootWords } from '../../cell/root-words.js'
 
 export interface BwrapPrograms extends CellPrograms {
   readonly bwrap: string
@@ -66,27 +62,16 @@ function idArguments(plan: BwrapPlan): string[] {
   ]
 }
 
-function bwrapArguments(plan: CellPlan): string[] {
-  const { spec, ids, programs } = plan
+function bwrapArguments(plan: BwrapPlan): string[] {
+  const { spec, ids } = plan
   const isSingle = ids.kind === 'single'
-  const sources = spec.root.binds.map(({ source }, index) => (isSingle ? source : `/tmp/${stageName(index)}`))
-  const root = isOverlay(plan)
-    ? ['--bind', '/tmp/disk/root', '/', '--bind', '/tmp/disk/layered', layersPlace]
-    : spec.root.binds.flatMap(({ target }, index) => ['--ro-bind', sources[index] as string, target])
   return [
     ...['--unshare-all', '--unshare-user', '--as-pid-1', '--die-with-parent', '--hostname', 'glovebox'],
     ...['--clearenv', '--setenv', cellVariable, spec.id],
     ...(isSingle ? ['--uid', `${userId}`, '--gid', `${userId}`] : ['--info-fd', `${infoFd}`, '--userns-block-fd', `${blockFd}`]),
     ...['--cap-drop', 'ALL', ...givenCapabilities(plan).flatMap(addCapability)],
-    ...root,
-    ...spec.root.symlinks.flatMap(({ path, target }) => ['--symlink', target, path]),
-    ...['--proc', '/proc'],
-    ...(isSingle ? ownDevices() : ['--dev-bind', '/tmp/dev', '/dev']),
-    ...writableFolders(ids).flatMap(({ path }) => (path.startsWith('/dev/') ? [] : ['--dir', path])),
-    ...['--dir', '/run', '--symlink', '/run', '/var/run'],
-    ...copyCertificates(spec),
-    ...placedMounts(plan).flatMap(({ mode, name, source, from }) => [mode === 'rw' ? '--bind' : '--ro-bind', isSingle ? source.path : `/tmp/${name}`, from]),
-    ...['--ro-bind', isSingle ? programs.warden : '/tmp/warden', wardenPath],
+    ...rootWords(plan, ['--proc', '/proc', ...(isSingle ? ownDevices() : ['--dev-bind', '/tmp/dev', '/dev'])]),
+    ...looseMounts(plan).flatMap(({ access, source, target }) => [access === 'rw' ? '--bind' : '--ro-bind', source, target]),
   ]
 }
 

@@ -5,6 +5,8 @@ import { obstacleOf, obstaclesBefore } from './obstacles.js'
 export const bwrapMechanism: Mechanism<BwrapFacts> = {
   driver: 'bwrap',
   tier: 'process',
+  runtime: 'bwrap',
+  wordsOf: (line) => (line.startsWith('bwrap:') ? line : undefined),
   readFacts: readBwrapFacts,
   runtimeOf: ({ bwrap }) => bwrap,
   obstaclesBefore,

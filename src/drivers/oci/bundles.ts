@@ -1,0 +1,90 @@
+/**
+ * The bundle of a container is a folder of ours, beside it what the runtime keeps of it; both have the name of whoever made them, so that what a killed engine left is
+ * known by its bundle, and ended and removed by the next.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { writingTo } from '../../sys/folder-error.js'
+import { currentOwner, isAlive, ownerName, parseOwner } from '../../sys/owner.js'
+import { statePlace } from '../../sys/places.js'
+import { argumentsOf, findProcesses, killProcess } from '../../sys/processes.js'
+
+export interface Bundle {
+  readonly folder: string
+  /** What the runtime keeps of its containers: this one alone. */
+  readonly state: string
+  write(config: object): void
+  /** Host pids of the runtime's own processes for it. */
+  processes(): number[]
+  /** Idempotent. Only when no process of the cell is left. */
+  remove(): void
+}
+
+export interface Bundles {
+  /** With cgroups that the runtime makes for it, which go with it. */
+  make(cellId: string, groups?: readonly string[]): Bundle
+}
+
+const groupsName = 'groups'
+
+/** Ends and removes what dead owners left. */
+export function createBundles(folder = join(statePlace(), 'bundles')): Bundles {
+  const owner = ownerName(currentOwner())
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  for (const name of readdirSync(folder)) sweep(folder, name)
+  return {
+    make(cellId, groups = []) {
+      const own = join(folder, `${owner}-${cellId}`)
+      const state = join(own, 'state')
+      writingTo(folder, () => {
+        mkdirSync(own, { mode: 0o700 })
+        if (groups.length > 0) writeFileSync(join(own, groupsName), groups.join('\n'), { mode: 0o600 })
+      })
+      return {
+        folder: own,
+        state,
+        write: (config) => writeFileSync(join(own, 'config.json'), JSON.stringify(config), { flag: 'wx', mode: 0o600 }),
+        processes: () => processesOf(own),
+        remove: () => removeBundle(own, groups),
+      }
+    },
+  }
+}
+
+function sweep(folder: string, name: string): void {
+  const owner = parseOwner(name.split('-')[0] ?? '')
+  if (owner === undefined || isAlive(owner)) return
+  const bundle = join(folder, name)
+  for (const pid of processesOf(bundle)) killProcess(pid)
+  try {
+    removeBundle(bundle, groupsOf(bundle))
+  } catch (error) {
+    // What was killed takes its time to go: the next one looks again.
+    if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error
+  }
+}
+
+/** The groups first: as long as there is one of them, it is known by the bundle. */
+function removeBundle(bundle: string, groups: readonly string[]): void {
+  for (const group of groups) removeGroup(group)
+  rmSync(bundle, { recursive: true, force: true })
+}
+
+function groupsOf(bundle: string): readonly string[] {
+  const file = join(bundle, groupsName)
+  return existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
+}
+
+function removeGroup(folder: string): void {
+  try {
+    rmdirSync(folder)
+  } catch (error) {
+    // The runtime did not come so far.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+}
+
+/** Those of the runtime name it; the cell's own are known by their ids. */
+function processesOf(bundle: string): number[] {
+  return findProcesses((pid) => argumentsOf(pid).some((word) => word.includes(bundle)))
+}

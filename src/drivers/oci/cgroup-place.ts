@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { SandboxError } from '../../contract/errors.js'
+import type { CellCgroup } from '../../sys/cell-cgroup.js'
+import { parseHierarchies } from '../../sys/cgroup-mounts.js'
+
+/** Where the runtime is to put a cell, and what it sees of cgroups for that. */
+export interface CgroupPlace {
+  /** The same path in each hierarchy that it sees; undefined where it is to leave cgroups alone. */
+  readonly path: string | undefined
+  /** Groups that take the place of their hierarchy: cells lie below another group in each, and a container has one path. */
+  readonly shown: readonly { readonly folder: string; readonly mountPoint: string }[]
+  /** The other hierarchies: it would make groups there which nobody asked for. */
+  readonly hidden: readonly string[]
+  /** Groups that the runtime makes besides, to be removed when nothing of the cell is left. */
+  readonly made: readonly string[]
+}
+
+/** For a runtime that is started in the cell's groups. Some refuse to start anything where both versions are mounted, though they need neither. */
+export function placeOfJoined(mountinfo = ownMounts()): CgroupPlace {
+  const hierarchies = parseHierarchies(mountinfo)
+  const isHybrid = hierarchies.some(({ version }) => version === 1)
+  const hidden = hierarchies.flatMap(({ version, mountPoint }) => (isHybrid && version === 2 ? [mountPoint] : []))
+  return { path: undefined, shown: [], hidden, made: [] }
+}
+
+type Hierarchy = ReturnType<typeof parseHierarchies>[number]
+
+export function cgroupPlace(cellId: string, cgroup: Pick<CellCgroup, 'joins'> | undefined, mountinfo = ownMounts()): CgroupPlace {
+  const hierarchies = parseHierarchies(mountinfo)
+  const joined = (cgroup?.joins ?? []).map((door) => placeOf(dirname(door), hierarchies))
+  const name = joined[0]?.name ?? `glovebox-${cellId}`
+  // Without that of devices in version 1 a runtime refuses to start anything.
+  const devices = hierarchies.flatMap(({ version, options, mountPoint }) => (version === 1 && options.includes('devices') ? [mountPoint] : []))
+  const own = joined.map(({ mountPoint }) => mountPoint)
+  const made = devices.filter((mountPoint) => !own.includes(mountPoint)).map((mountPoint) => join(mountPoint, name))
+  return {
+    path: `/${name}`,
+    shown: joined.flatMap(({ folder, mountPoint }) => (folder === mountPoint ? [] : [{ folder, mountPoint }])),
+    hidden: hierarchies.flatMap(({ mountPoint }) => ([...own, ...devices].includes(mountPoint) ? [] : [mountPoint])),
+    made,
+  }
+}
+
+interface JoinedPlace {
+  readonly mountPoint: string
+  /** That the cell's group lies in. */
+  readonly folder: string
+  readonly name: string
+}
+
+function placeOf(group: string, hierarchies: readonly Hierarchy[]): JoinedPlace {
+  const found = hierarchies.find(({ mountPoint }) => group.startsWith(`${mountPoint}/`))
+  if (found === undefined) throw new SandboxError('unsupported', `${group} is in no hierarchy that is mounted`, { hint: 'cat /proc/self/mountinfo' })
+  return { mountPoint: found.mountPoint, folder: dirname(group), name: basename(group) }
+}
+
+function ownMounts(): string {
+  return readFileSync('/proc/self/mountinfo', 'utf8')
+}

@@ -1,0 +1,65 @@
+import { type CellDriverOptions, createCellDriver } from '../../cell/cell-driver.js'
+import type { CellPrograms } from '../../cell/arguments.js'
+import { programPath } from '../../cell/facts.js'
+import type { Lease } from '../../cell/lease.js'
+import type { Driver } from '../../contract/driver.js'
+import { SandboxError } from '../../contract/errors.js'
+import { nativeProgram } from '../../sys/native.js'
+import { containerArgv, doorCount, firstDoor } from './arguments.js'
+import { type Bundle, type Bundles, createBundles } from './bundles.js'
+import { cgroupPlace, placeOfJoined } from './cgroup-place.js'
+import { containerConfig } from './config.js'
+import { ociMechanism } from './probe.js'
+import { type RuntimeName, runtimes } from './runtimes.js'
+
+interface OciPrograms extends CellPrograms {
+  readonly runtime: string
+}
+
+export interface OciDriverOptions extends CellDriverOptions {
+  /** What cells are built with, instead of what is found. */
+  readonly programs?: Partial<OciPrograms>
+}
+
+/** Cells that a container runtime starts, from a bundle of ours. Nothing is touched before the driver is used. */
+export function createOciDriver(name: RuntimeName, { programs: given = {}, ...options }: OciDriverOptions = {}): Driver {
+  const runtime = runtimes[name]
+  const path = (): string | undefined => given.runtime ?? programPath(name)
+  let bundles: Bundles | undefined
+  return createCellDriver({
+    ...options,
+    mechanism: ociMechanism(runtime, path),
+    isOwnLauncher: given.launcher === undefined,
+    findPrograms: () => findPrograms(name, { ...given, runtime: path() }),
+    prepare: ({ spec, lease, programs }) => {
+      const place = runtime.joiner === 'runtime' ? cgroupPlace(spec.id, lease.cgroup) : placeOfJoined()
+      const bundle = (bundles ??= createBundles()).make(spec.id, place.made)
+      return {
+        lease: withBundle(lease, bundle),
+        firstDoor,
+        argv: (plan) => {
+          bundle.write(containerConfig({ plan, cgroupsPath: place.path }))
+          const order = { path: programs.runtime, bundle, cellId: spec.id, descriptors: doorCount(plan) }
+          return containerArgv({ plan, place, runtime: runtime.argv(order) })
+        },
+      }
+    },
+  })
+}
+
+function findPrograms(name: RuntimeName, given: Partial<Record<keyof OciPrograms, string | undefined>>): OciPrograms {
+  if (given.runtime === undefined) throw new SandboxError('unavailable', `the program ${name} is not installed`, { hint: 'glovebox doctor' })
+  return { launcher: given.launcher ?? nativeProgram('launcher'), warden: given.warden ?? nativeProgram('warden'), runtime: given.runtime }
+}
+
+/** The bundle goes last: as long as anything of the cell is left, it is known by it. */
+function withBundle(lease: Lease, bundle: Bundle): Lease {
+  return {
+    ...lease,
+    remains: () => [...lease.remains(), ...bundle.processes()],
+    release: async () => {
+      await lease.release()
+      bundle.remove()
+    },
+  }
+}

@@ -1,0 +1,58 @@
+import type { Tier } from '../../contract/spec-words.js'
+import type { Bundle } from './bundles.js'
+
+/** The cheapest first. */
+export const runtimeNames = ['crun', 'runc'] as const
+export type RuntimeName = (typeof runtimeNames)[number]
+
+export interface RuntimeOrder {
+  readonly path: string
+  readonly bundle: Bundle
+  readonly cellId: string
+  /** How many descriptors it hands on, from 3 up. */
+  readonly descriptors: number
+}
+
+/** One container runtime: what it is, and how it is told to start a container and be gone. */
+export interface Runtime {
+  readonly name: RuntimeName
+  readonly tier: Tier
+  readonly package: string
+  /**
+   * Who puts a cell into its groups. A runtime that is large does it itself, for what it needs is not the cell's; one that is small may be started in them, and
+   * then leaves cgroups alone.
+   */
+  readonly joiner: 'runtime' | 'launcher'
+  argv(order: RuntimeOrder): readonly string[]
+  /** Of the last line of a start that failed. */
+  readonly wordsOf: (line: string) => string | undefined
+}
+
+function runDetached({ path, bundle, cellId, descriptors }: RuntimeOrder, ...flags: readonly string[]): readonly string[] {
+  const own = [path, '--root', bundle.state, ...flags, 'run', '--detach', '--no-new-keyring']
+  return [...own, ...(descriptors === 0 ? [] : ['--preserve-fds', `${descriptors}`]), '--bundle', bundle.folder, cellId]
+}
+
+/** `time="…" level=error msg="…"`, or plain words. */
+function wordsOfRunc(line: string): string | undefined {
+  const message = /^time="[^"]*" level=\w+ msg="(.*)"$/.exec(line)?.[1]
+  return message === undefined ? undefined : `runc: ${message.replaceAll('\\"', '"').replace(/^runc run failed: /, '')}`
+}
+
+/** `2026-11-17T05:39:11.000000Z: …` */
+function wordsOfCrun(line: string): string | undefined {
+  const message = /^(?:\d{4}-\d\d-\d\dT\S+: )?((?:open|write|mount|create|join|set|clone|invalid|cannot|error|unknown)\b.*)$/.exec(line)?.[1]
+  return message === undefined ? undefined : `crun: ${message}`
+}
+
+export const runtimes: Readonly<Record<RuntimeName, Runtime>> = {
+  runc: { name: 'runc', tier: 'container', package: 'runc', joiner: 'runtime', argv: (order) => runDetached(order), wordsOf: wordsOfRunc },
+  crun: {
+    name: 'crun',
+    tier: 'container',
+    package: 'crun',
+    joiner: 'launcher',
+    argv: (order) => runDetached(order, '--cgroup-manager=disabled'),
+    wordsOf: wordsOfCrun,
+  },
+}

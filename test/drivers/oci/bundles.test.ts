@@ -1,0 +1,41 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { createBundles } from '../../../src/drivers/oci/bundles.js'
+import { currentOwner, ownerName } from '../../../src/sys/owner.js'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gbx-bundles-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const id = 'abcdefghij0123456789'
+
+test('a bundle has the document that it was given, and is gone once removed', () => {
+  const bundle = createBundles(folder).make(id)
+  bundle.write({ ociVersion: '1.0.2' })
+  expect(readdirSync(bundle.folder)).toEqual(['config.json'])
+  bundle.remove()
+  bundle.remove()
+  expect(readdirSync(folder)).toEqual([])
+})
+
+test('what a dead owner left is ended and removed by the next, and nothing of a living one', async () => {
+  const living = createBundles(folder).make(id)
+  const dead = join(folder, `${ownerName({ ...currentOwner(), startTime: '1' })}-${id}`)
+  mkdirSync(dead)
+  const group = join(folder, 'group')
+  mkdirSync(group)
+  writeFileSync(join(dead, 'groups'), `${group}\n${join(folder, 'none')}`)
+  const left = spawn('sleep', ['60'], { argv0: `runtime --bundle ${dead}` })
+  const ended = once(left, 'exit')
+  createBundles(folder)
+  expect(await ended).toEqual([null, 'SIGKILL'])
+  expect(existsSync(dead)).toBe(false)
+  expect(existsSync(group)).toBe(false)
+  expect(existsSync(living.folder)).toBe(true)
+})
