@@ -6,6 +6,7 @@
  *   --join PATH                    a cgroup.procs to enter; may be repeated
  *   --open FD PATH                 opened write-only for PROGRAM at this number; may be repeated
  *   --open-folder FD PATH          the same for a folder, only to find files in it
+ *   --read FD PATH                 the same for a file, read-only; may be repeated
  *   --stage NAME SOURCE            bound to /tmp/NAME in a private mount namespace; may be repeated
  *   --veil NAME SOURCE             the same with inodes of its own: a folder is overlaid there, read-only and without mounts below it
  *   --mount FD NAME MODE ID GROUP  the inherited FD bound to /tmp/NAME there, without what is mounted below it. MODE is ro or rw; ID is the host id
@@ -21,6 +22,8 @@
  *   --build                        do what PROGRAM, which is bwrap, is told, instead of executing it, where all of that is known and the kernel can. Only with
  *                                  --map, --drop and --stage
  *   --drop ID                      run PROGRAM with this uid and gid and no groups
+ *   --contain ID                   do what PROGRAM, which is bwrap, is told, within the container that this is the first process of, and as its first process, with
+ *                                  this uid and gid inside. Only with --await, --join, --open, --open-folder and --read
  */
 #include "launcher.h"
 
@@ -163,12 +166,16 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->join[next_index(&options->joins, MOST_JOINS, name)] = values[0], 1;
     if (strcmp(name, "--inspect") == 0)
         return options->inspect_fd = parse_fd(values[0]), 1;
+    if (strcmp(name, "--contain") == 0)
+        return options->contained = true, options->contained_id = parse_number(values[0], 0xfffffffe), 1;
     if (strcmp(name, "--drop") == 0)
         return options->drop = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
     if (left < 2)
         return -1;
-    if (strcmp(name, "--open") == 0 || strcmp(name, "--open-folder") == 0) {
-        struct open_request request = { .folder = strcmp(name, "--open-folder") == 0, .fd = parse_fd(values[0]), .path = values[1] };
+    if (strcmp(name, "--open") == 0 || strcmp(name, "--open-folder") == 0 || strcmp(name, "--read") == 0) {
+        struct open_request request = {
+            .folder = strcmp(name, "--open-folder") == 0, .reads = strcmp(name, "--read") == 0, .fd = parse_fd(values[0]), .path = values[1]
+        };
         options->open[next_index(&options->opens, MOST_OPENS, name)] = request;
         return 2;
     }

@@ -7,6 +7,8 @@
  *
  * With --build it is monitor and child itself, and bwrap is not executed.
  *
+ * With --contain it is the first process of a container, and becomes the warden.
+ *
  * With --serve it stays and forks one launcher after the other.
  *
  * Everything that needs privilege happens before the ids are dropped; nothing is regained. For an ordinary user the options
@@ -96,7 +98,7 @@ static void await_owner(const struct options *options)
         fail("hear", "owner");
 }
 
-static void enter_groups(struct options *options)
+void enter_groups(struct options *options)
 {
     await_owner(options);
     open_for_program(options);
@@ -109,6 +111,8 @@ void launch(int argc, char **argv)
     struct steps steps;
 
     parse_options(&options, argc, argv);
+    if (options.contained)
+        contain_cell(&options);
     options.builds = can_build(&steps, &options);
     arrange_descriptors(&options);
     clone_layers(&options);

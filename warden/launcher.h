@@ -19,6 +19,7 @@ enum {
 
 struct open_request {
     bool folder;
+    bool reads;
     int fd;
     const char *path;
 };
@@ -89,6 +90,9 @@ struct options {
     bool awaits;
     /* Whether PROGRAM is bwrap and what it is told is to be done here, where the kernel can. */
     bool builds;
+    /* Whether this is the first process of a container, in which the cell is built with this one id. */
+    bool contained;
+    unsigned contained_id;
     char **program;
 };
 
@@ -171,5 +175,13 @@ bool can_build(struct steps *steps, const struct options *options);
 void keep_rights_of_builder(void);
 /* `home` is the mount namespace that the launcher was started in. */
 _Noreturn void build_cell(const struct options *options, const struct steps *steps, int home);
+
+/* Of the first process in its namespaces, once it has an id there: makes the root and becomes the program. */
+_Noreturn void enter_cell(const struct steps *steps);
+/* Keeps no right, and no descriptor but the first three. */
+_Noreturn void monitor_cell(pid_t first);
+_Noreturn void contain_cell(struct options *options);
+/* Waits for the owner where it is told to, and opens and joins what that made. */
+void enter_groups(struct options *options);
 
 #endif
