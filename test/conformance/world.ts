@@ -7,8 +7,10 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { Platform } from '../../src/contract/platform.js'
 import { engineOptions } from '../../src/compose.js'
 import { createBwrapDriver } from '../../src/drivers/bwrap/driver.js'
+import { createDockerDriver } from '../../src/drivers/docker/driver.js'
 import { createFakeDriver } from '../../src/drivers/fake/driver.js'
 import { Engine } from '../../src/engine/engine.js'
+import type { EngineAddress } from '../../src/sys/docker/address.js'
 import { cachePlace, statePlace } from '../../src/sys/places.js'
 import { createSeccompCompiler } from '../../src/sys/seccomp.js'
 import { createHostTemplates } from '../../src/templates/host.js'
@@ -16,7 +18,7 @@ import { createHostView, type PlantedHostView } from './host-view.js'
 import { createDriverSubject } from './subjects/driver-subject.js'
 import { createEngineSubject } from './subjects/engine-subject.js'
 
-export type DriverName = 'fake' | 'bwrap'
+export type DriverName = 'fake' | 'bwrap' | 'docker'
 
 /** How a subject is made other than it should be. */
 export interface Twist {
@@ -35,7 +37,12 @@ export interface World extends AsyncDisposable {
   engineSubject(name: DriverName, twist?: Twist): Promise<Subject>
 }
 
-export async function createWorld(): Promise<World> {
+export interface WorldOptions {
+  /** Where the engine of the docker driver listens; told by the environment unless given. */
+  readonly docker?: EngineAddress
+}
+
+export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const before = process.env.TMPDIR
   const canaryHome = tmpdir()
   const temporary = mkdtempSync(join(canaryHome, 'gbx-world-'))
@@ -45,7 +52,12 @@ export async function createWorld(): Promise<World> {
   const compiler = createSeccompCompiler({ cacheDir: join(cachePlace(), 'seccomp') })
   const filter = () => compiler.compileDefault()
   const platforms: Platform[] = []
-  const driver = (name: DriverName) => (name === 'fake' ? createFakeDriver() : createBwrapDriver())
+  const made: Readonly<Record<DriverName, () => Driver>> = {
+    fake: () => createFakeDriver(),
+    bwrap: () => createBwrapDriver(),
+    docker: () => createDockerDriver(options.docker ? { address: options.docker } : {}),
+  }
+  const driver = (name: DriverName): Driver => made[name]()
   return {
     host,
     temporary,

@@ -20,7 +20,8 @@ export interface ContainerOrder {
 const headroomBytes = 16 * 2 ** 20
 const keeperBytes = 256 * 2 ** 10
 const headroomProcesses = 16
-const nanoPerCpu = 1e9
+const periodUs = 100_000
+const leastQuotaUs = 1000
 
 /** What the engine is asked for. Nothing of it is privileged, and the engine's own socket is nowhere in it. */
 export function containerConfig(order: ContainerOrder): object {
@@ -67,7 +68,9 @@ function hostConfig({ plan, profile, openFiles, runtime }: ContainerOrder): obje
     Memory: bound,
     // Together with swap: the same, so none.
     MemorySwap: bound,
-    NanoCpus: Math.round(cpus * nanoPerCpu),
+    // As slices of time: a number of processors may not be more than there are.
+    CpuPeriod: periodUs,
+    CpuQuota: Math.max(leastQuotaUs, Math.round(cpus * periodUs)),
     PidsLimit: 2 * processes + headroomProcesses,
     ShmSize: 65_536,
     Ulimits: [{ Name: 'nofile', Soft: openFiles, Hard: openFiles }],
