@@ -116,7 +116,20 @@ export function probeDrivers(): Promise<readonly Probe[]> {
 
 /** Each builds its cells with what only Linux has. */
 function builtInDrivers(options: BwrapDriverOptions = {}): readonly Driver[] {
-  return process.platform === 'linux' ? [createBwrapDriver(options), createFakeDriver()] : []
+  return process.platform === 'linux' ? [createBwrapDriver(options), dockerDriver(), createFakeDriver()] : []
+}
+
+/** Most commands never talk to a container engine: what does is loaded when it is first needed. */
+function dockerDriver(): Driver {
+  let loaded: Promise<Driver> | undefined
+  const load = (): Promise<Driver> => (loaded ??= import('./drivers/docker/driver.js').then(({ createDockerDriver }) => createDockerDriver()))
+  return {
+    name: 'docker',
+    tier: 'container',
+    standby: true,
+    probe: async () => (await load()).probe(),
+    open: async (spec, signal) => (await load()).open(spec, signal),
+  }
 }
 
 /** A compiler that is made when the first cell needs a filter. */

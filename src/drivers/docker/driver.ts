@@ -89,7 +89,7 @@ export function createDockerDriver(options: DockerDriverOptions = {}): Driver {
     return openWith(spec, signal)
   }
   const probe = remember(() => probeDocker({ open, engine, cgroups, sharedFiles: () => veils.describe(), runtime: options.runtime }), (found) => found.available)
-  return { name: 'docker', tier: 'container', probe, open }
+  return { name: 'docker', tier: 'container', standby: true, probe, open }
 }
 
 /** The container's own filter comes before any of ours. */
