@@ -40,13 +40,14 @@ function usualSocket(env: Environment): string {
 function parseHost(given: string, env: Environment): EngineAddress {
   const socket = /^unix:\/\/(\/.+)$/.exec(given)?.[1]
   if (socket !== undefined) return { kind: 'socket', path: socket }
-  if (!/^(tcp|https?):\/\//.test(given) || !URL.canParse(given)) {
+  // What is not http has no port of its own to leave out.
+  const plain = given.replace(/^(tcp|https?):/, 'http:')
+  if (!plain.startsWith('http://') || !URL.canParse(plain)) {
     throw new SandboxError('invalid', `DOCKER_HOST: '${given.slice(0, 200)}' is neither unix:///path nor tcp://host:port`, {
       hint: 'export DOCKER_HOST=unix:///var/run/docker.sock',
     })
   }
-  // What is not http has no port of its own to leave out.
-  const url = new URL(given.replace(/^(tcp|https?):/, 'http:'))
+  const url = new URL(plain)
   const tls = given.startsWith('https:') || (env.DOCKER_TLS_VERIFY ?? '') !== '' ? readTls(env) : undefined
   const port = url.port === '' ? (tls ? usualPort.tls : usualPort.plain) : Number(url.port)
   return { kind: 'tcp', host: url.hostname.replace(/^\[|\]$/g, ''), port, tls }

@@ -98,7 +98,7 @@ function begin({ address, method, path, order }: Order, headers: Record<string, 
   const options: RequestOptions = {
     method,
     path: query === '' ? path : `${path}?${query}`,
-    headers: { Host: 'docker', ...(body && { 'Content-Type': type, 'Content-Length': String(body.length) }), ...headers },
+    headers: { ...(address.kind === 'socket' && { Host: 'docker' }), ...(body && { 'Content-Type': type, 'Content-Length': String(body.length) }), ...headers },
     ...(order.signal && { signal: order.signal }),
   }
   const request = connectTo(address, options)
@@ -174,7 +174,10 @@ function settled<T>(request: ClientRequest, { address, method, path, order, time
 }
 
 async function bodyOf(response: IncomingMessage, what: string): Promise<unknown> {
+  const { socket } = response
   const bytes = await readAll(response, what)
+  // It is for this answer alone, and the other side may take its time to close it.
+  socket.destroy()
   const status = response.statusCode ?? 0
   const text = bytes.toString('utf8')
   if (status >= 400) throw new EngineError(status, `the container engine refuses ${what}: ${messageIn(text)}`)
