@@ -109,7 +109,9 @@ async function untilReady(daemon: ChildProcess, folder: string, socket: string):
   const until = performance.now() + startPatienceMs
   while (performance.now() < until) {
     if (daemon.exitCode !== null || daemon.pid === undefined) throw new Error(`dockerd ended: ${lastWords(folder)}`)
-    const version = await createEngineClient({ kind: 'socket', path: socket }).version().catch(() => undefined)
+    const version = await createEngineClient({ kind: 'socket', path: socket })
+      .version()
+      .catch(() => undefined)
     if (version !== undefined) return
     await sleep(50)
   }
@@ -143,7 +145,9 @@ async function endDaemon({ daemon, folder, cgroupParent }: End): Promise<void> {
 
 /** The deepest first. */
 function mountsBelow(folder: string): string[] {
-  const points = readFileSync('/proc/self/mountinfo', 'utf8').split('\n').flatMap((line) => line.split(' ')[4] ?? [])
+  const points = readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .flatMap((line) => line.split(' ')[4] ?? [])
   return points.filter((path) => path.startsWith(`${folder}/`)).sort((one, other) => other.length - one.length)
 }
 
@@ -158,4 +162,3 @@ function removeCgroups(parent: string): void {
     }
   }
 }
-

@@ -88,7 +88,10 @@ export function createDockerDriver(options: DockerDriverOptions = {}): Driver {
     if (spec.mounts.length > 0) throw new SandboxError('unsupported', `mounts are not available: ${noMounts}`, { hint: 'glovebox doctor' })
     return openWith(spec, signal)
   }
-  const probe = remember(() => probeDocker({ open, engine, cgroups, sharedFiles: () => veils.describe(), runtime: options.runtime }), (found) => found.available)
+  const probe = remember(
+    () => probeDocker({ open, engine, cgroups, sharedFiles: () => veils.describe(), runtime: options.runtime }),
+    (found) => found.available,
+  )
   return { name: 'docker', tier: 'container', standby: true, probe, open }
 }
 

@@ -79,7 +79,9 @@ async function askEngine({ engine, runtime }: DockerProbeOptions): Promise<Docke
 
 function obstaclesBefore(facts: DockerFacts): Obstacle[] {
   if (facts.platform !== 'linux') {
-    return [{ what: 'not Linux', why: `what is in a container of ours is built for Linux and this is ${facts.platform}`, hint: 'export GLOVEBOX_URL=https://…' }]
+    return [
+      { what: 'not Linux', why: `what is in a container of ours is built for Linux and this is ${facts.platform}`, hint: 'export GLOVEBOX_URL=https://…' },
+    ]
   }
   const engine = 'what' in facts.engine ? [facts.engine] : []
   if (facts.uid === 0 || engine.length > 0) return [...engine, ...missingPrograms(facts)]

@@ -46,8 +46,11 @@ export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProc
 
 async function create(order: ContainerSpawn): Promise<string> {
   const query = { name: `glovebox-${order.plan.spec.id}` }
-  const created = (await order.engine.call('POST', '/containers/create', { query, body: containerConfig(order), timeoutMs: startMs })) as { readonly Id?: unknown }
-  if (typeof created.Id !== 'string' || !/^[0-9a-f]{12,64}$/.test(created.Id)) throw new SandboxError('broken', 'the container engine made a container without an id')
+  const created = (await order.engine.call('POST', '/containers/create', { query, body: containerConfig(order), timeoutMs: startMs })) as {
+    readonly Id?: unknown
+  }
+  if (typeof created.Id !== 'string' || !/^[0-9a-f]{12,64}$/.test(created.Id))
+    throw new SandboxError('broken', 'the container engine made a container without an id')
   return created.Id
 }
 
@@ -102,7 +105,9 @@ function ownerOf(pid: number): number | undefined {
 async function earlyEnd({ stderr, stdout }: AttachedStreams, ended: Promise<ProcessEnd>): Promise<SandboxError> {
   stdout.resume()
   const [{ code }, said] = await Promise.all([ended, text(stderr as Readable)])
-  return new SandboxError('unavailable', `the cell did not open: ${said.trim().split('\n').at(-1) || `its container ended with status ${code}`}`, { hint: 'glovebox doctor' })
+  return new SandboxError('unavailable', `the cell did not open: ${said.trim().split('\n').at(-1) || `its container ended with status ${code}`}`, {
+    hint: 'glovebox doctor',
+  })
 }
 
 /** It waits for a word of ours until then, has a single thread, and cannot enter them by itself. */

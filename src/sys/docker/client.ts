@@ -74,7 +74,9 @@ export function createEngineClient(address: EngineAddress): EngineClient {
 async function negotiate(address: EngineAddress): Promise<string> {
   const response = await answer({ address, method: 'GET', path: '/_ping', order: { timeoutMs: 10_000 } })
   response.resume()
-  const [major = 0, minor = 0] = String(response.headers['api-version'] ?? '').split('.').map(Number)
+  const [major = 0, minor = 0] = String(response.headers['api-version'] ?? '')
+    .split('.')
+    .map(Number)
   if (major !== oldest[0] || minor < oldest[1]) {
     const found = response.headers['api-version'] ?? 'none'
     throw new SandboxError('unavailable', `${describeAddress(address)} speaks version ${found} of the Engine API; ${oldest.join('.')} is needed`, {

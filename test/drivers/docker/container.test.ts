@@ -30,7 +30,11 @@ interface Listed {
 
 const containers = async (): Promise<Listed[]> => (await engine.client.call('GET', '/containers/json', { query: { all: '1' } })) as Listed[]
 
-async function inspect(): Promise<{ readonly Config: Record<string, unknown>; readonly HostConfig: Record<string, unknown>; readonly State: { readonly Pid: number } }> {
+async function inspect(): Promise<{
+  readonly Config: Record<string, unknown>
+  readonly HostConfig: Record<string, unknown>
+  readonly State: { readonly Pid: number }
+}> {
   const [one] = await containers()
   return (await engine.client.call('GET', `/containers/${one?.Id}/json`)) as Awaited<ReturnType<typeof inspect>>
 }
@@ -107,7 +111,10 @@ describe('the container of a cell', () => {
 function filesWith(words: string): string[] {
   try {
     const found = execFileSync('grep', ['-rlaF', '--', words, engine.folder], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
-    return found.split('\n').filter(Boolean).sort((one) => (one.includes('-json.log') ? -1 : 1))
+    return found
+      .split('\n')
+      .filter(Boolean)
+      .sort((one) => (one.includes('-json.log') ? -1 : 1))
   } catch {
     return []
   }
@@ -129,7 +136,10 @@ describe('an owner that is killed', () => {
     const [image] = (await engine.client.call('GET', '/images/json')) as [{ readonly Id: string }]
     const dead = { ...currentOwner(), startTime: '1' }
     const make = (name: string, owner: string) =>
-      engine.client.call('POST', '/containers/create', { query: { name }, body: { Image: image.Id, Entrypoint: ['/launcher'], Labels: { 'glovebox.owner': owner } } })
+      engine.client.call('POST', '/containers/create', {
+        query: { name },
+        body: { Image: image.Id, Entrypoint: ['/launcher'], Labels: { 'glovebox.owner': owner } },
+      })
     await make('of-dead', ownerName(dead))
     await make('of-living', ownerName(currentOwner()))
     const platform = createPlatform({ drivers: [createDockerDriver({ address: engine.address })] })

@@ -20,7 +20,8 @@ let port: number
 function makeCertificates(folder: string): void {
   mkdirSync(folder)
   const openssl = (...args: string[]): void => void execFileSync('/usr/bin/openssl', args, { cwd: folder, stdio: 'ignore' })
-  const request = (name: string): void => openssl('req', '-newkey', 'rsa:2048', '-nodes', '-keyout', `${name}-key.pem`, '-subj', `/CN=${name}`, '-out', `${name}.csr`)
+  const request = (name: string): void =>
+    openssl('req', '-newkey', 'rsa:2048', '-nodes', '-keyout', `${name}-key.pem`, '-subj', `/CN=${name}`, '-out', `${name}.csr`)
   openssl('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=authority', '-keyout', 'ca-key.pem', '-out', 'ca.pem')
   for (const name of ['daemon', 'client']) {
     request(name)
@@ -28,7 +29,11 @@ function makeCertificates(folder: string): void {
     const signing = ['-CA', 'ca.pem', '-CAkey', 'ca-key.pem', '-CAcreateserial', '-days', '2', '-extfile', `${name}.ext`]
     openssl('x509', '-req', '-in', `${name}.csr`, ...signing, '-out', `${name}.pem`)
   }
-  for (const [from, to] of [['client.pem', 'cert.pem'], ['client-key.pem', 'key.pem']] as const) execFileSync('cp', [join(folder, from), join(folder, to)])
+  for (const [from, to] of [
+    ['client.pem', 'cert.pem'],
+    ['client-key.pem', 'key.pem'],
+  ] as const)
+    execFileSync('cp', [join(folder, from), join(folder, to)])
 }
 
 async function freePort(): Promise<number> {

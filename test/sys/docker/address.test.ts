@@ -22,7 +22,12 @@ describe('the address of an engine', () => {
   test('with TLS has who is trusted and who we are, and another port', () => {
     for (const name of ['ca', 'cert', 'key']) writeFileSync(join(folder, `${name}.pem`), name)
     const address = engineAddress({ DOCKER_HOST: 'tcp://engine.example', DOCKER_TLS_VERIFY: '1', DOCKER_CERT_PATH: folder })
-    expect(address).toEqual({ kind: 'tcp', host: 'engine.example', port: 2376, tls: { ca: Buffer.from('ca'), cert: Buffer.from('cert'), key: Buffer.from('key') } })
+    expect(address).toEqual({
+      kind: 'tcp',
+      host: 'engine.example',
+      port: 2376,
+      tls: { ca: Buffer.from('ca'), cert: Buffer.from('cert'), key: Buffer.from('key') },
+    })
   })
 
   test('that asks for TLS without certificates is refused, not spoken to in the clear', () => {
