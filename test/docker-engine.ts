@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, renameSync, rmdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+// @ts-expect-error a program of the benchmark's, without types
 import { unpackPackages } from '../bench/peers/packages.mjs'
 import type { EngineAddress } from '../src/sys/docker/address.js'
 import { createEngineClient, type EngineClient } from '../src/sys/docker/client.js'

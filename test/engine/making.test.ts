@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { CommandRules } from '../../src/contract/driver.js'
+import type { CellSpec, CommandRules, Driver } from '../../src/contract/driver.js'
 import type { Engine, EngineOptions } from '../../src/engine/engine.js'
 import { parsePolicy } from '../../src/policy/policy-file.js'
 import { collect, rejectionOf } from './collect.js'
@@ -139,11 +139,18 @@ test('a template adds variables, and does not say who a program is run as', asyn
 })
 
 describe('a driver that stands by', () => {
-  const strong = (): PlainDriver & { asked: number } => {
-    const made = Object.assign(new PlainDriver(), { name: 'strong', tier: 'container' as const, standby: true, asked: 0 })
-    made.probe = () => {
-      made.asked += 1
-      return Promise.resolve({ ...plainProbe, driver: 'strong', tier: 'container' as const })
+  const strong = (): Driver & { asked: number } => {
+    const plain = new PlainDriver()
+    const made = {
+      name: 'strong',
+      tier: 'container' as const,
+      standby: true,
+      asked: 0,
+      probe: () => {
+        made.asked += 1
+        return Promise.resolve({ ...plainProbe, driver: 'strong', tier: 'container' as const })
+      },
+      open: (spec: CellSpec, signal: AbortSignal) => plain.open(spec, signal),
     }
     return made
   }

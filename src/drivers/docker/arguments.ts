@@ -22,7 +22,7 @@ const deviceLinks: readonly (readonly [string, string])[] = [
 ]
 
 /** What the first process of the container is told: the launcher, the words for a cell, and the warden with its own. */
-export function containerArgv(plan: CellPlan): string[] {
+export function containerArgv(plan: CellPlan): [string, ...string[]] {
   const { cgroups } = plan
   const within = cgroups && groupsInContainer(cgroups)
   const doors = guestDoors(within).flatMap(({ opened }) => opened)

@@ -1,13 +1,18 @@
-import type { CellPlan } from '../../cell/arguments.js'
+import type { CellCgroups } from '../../cell/arguments.js'
+import type { CellSpec } from '../../contract/driver.js'
 import { currentOwner, ownerName } from '../../sys/owner.js'
-import { containerArgv, groupDoors, groupPlace, templatePlace } from './arguments.js'
+import { groupDoors, groupPlace, templatePlace } from './arguments.js'
 import { inContainer } from './image.js'
 
 /** By which a later engine knows whose a container is. */
 export const labels = { cell: 'glovebox.cell', owner: 'glovebox.owner' } as const
 
 export interface ContainerOrder {
-  readonly plan: CellPlan
+  readonly spec: CellSpec
+  /** In which the guests of the cell are; undefined where there are none. */
+  readonly cgroups: CellCgroups | undefined
+  /** What its first process is told. */
+  readonly argv: readonly string[]
   readonly image: string
   /** Of the container's only process and all that it starts, on the engine's machine. */
   readonly hostId: number
@@ -25,16 +30,16 @@ const leastQuotaUs = 1000
 
 /** What the engine is asked for. Nothing of it is privileged, and the engine's own socket is nowhere in it. */
 export function containerConfig(order: ContainerOrder): object {
-  const { plan, image, hostId } = order
+  const { spec, argv, image, hostId } = order
   return {
     Image: image,
     User: `${hostId}:${hostId}`,
-    Entrypoint: containerArgv(plan),
+    Entrypoint: argv,
     Cmd: [],
     Env: [],
     WorkingDir: '/',
     Hostname: 'glovebox',
-    Labels: { [labels.cell]: plan.spec.id, [labels.owner]: ownerName(currentOwner()) },
+    Labels: { [labels.cell]: spec.id, [labels.owner]: ownerName(currentOwner()) },
     NetworkDisabled: true,
     Tty: false,
     OpenStdin: true,
@@ -47,8 +52,9 @@ export function containerConfig(order: ContainerOrder): object {
   }
 }
 
-function hostConfig({ plan, profile, openFiles, runtime }: ContainerOrder): object {
-  const { memoryBytes, cpus, processes } = plan.spec.limits
+function hostConfig(order: ContainerOrder): object {
+  const { spec, profile, openFiles, runtime } = order
+  const { memoryBytes, cpus, processes } = spec.limits
   const bound = memoryBytes + headroomBytes + processes * keeperBytes
   return {
     Privileged: false,
@@ -74,12 +80,12 @@ function hostConfig({ plan, profile, openFiles, runtime }: ContainerOrder): obje
     PidsLimit: 2 * processes + headroomProcesses,
     ShmSize: 65_536,
     Ulimits: [{ Name: 'nofile', Soft: openFiles, Hard: openFiles }],
-    Mounts: containerMounts(plan),
+    Mounts: containerMounts(order),
     ...(runtime !== undefined && { Runtime: runtime }),
   }
 }
 
-function containerMounts({ spec, cgroups }: CellPlan): object[] {
+function containerMounts({ spec, cgroups }: ContainerOrder): object[] {
   const bind = (source: string, target: string, mode: 'ro' | 'rw'): object => ({
     Type: 'bind',
     Source: source,

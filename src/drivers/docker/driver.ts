@@ -1,6 +1,6 @@
-import type { CellPlan } from '../../cell/arguments.js'
-import { type OwnPosture, readOwnPosture } from '../../cell/cell-posture.js'
 import { hostDevices } from '../../cell/arguments.js'
+import { type OwnPosture, readOwnPosture } from '../../cell/cell-posture.js'
+import type { CellSpawner } from '../../cell/cell-spawner.js'
 import { type HostFiles, readHostFiles } from '../../cell/expected-mounts.js'
 import { readHostFacts } from '../../cell/facts.js'
 import { checkLiners, checkRootMode } from '../../cell/mount-refusals.js'
@@ -11,10 +11,10 @@ import { SandboxError } from '../../contract/errors.js'
 import { type Cgroups, type CgroupsUnavailable, detectCgroups } from '../../sys/cgroups.js'
 import { type EngineAddress, engineAddress } from '../../sys/docker/address.js'
 import { createEngineClient, type EngineClient } from '../../sys/docker/client.js'
-import type { SpawnedProcess } from '../../sys/spawn.js'
-import { type CellPrograms, importImage } from './image.js'
-import { createContainerLessor, type ContainerLessor } from './lease.js'
-import { probeDocker } from './probe.js'
+import { containerArgv } from './arguments.js'
+import { type ContainerPrograms, importImage } from './image.js'
+import { type ContainerLease, type ContainerLessor, createContainerLessor } from './lease.js'
+import { noMounts, probeDocker } from './probe.js'
 import { containerProfile } from './seccomp.js'
 import { spawnContainer } from './spawner.js'
 import { sweepContainers } from './sweep.js'
@@ -25,57 +25,26 @@ export interface DockerDriverOptions {
   /** What holds memory and processor limits; sought on this machine unless given. */
   readonly cgroups?: Cgroups | CgroupsUnavailable
   /** What cells are built with, instead of what is found. */
-  readonly programs?: Partial<CellPrograms>
+  readonly programs?: Partial<ContainerPrograms>
   /** One of the engine's runtimes; its own choice unless given. */
   readonly runtime?: string
 }
 
-export const noMounts = 'the engine binds folders by their paths and cannot say whose they are in the cell'
-
 /** Nothing is touched before the driver is used. */
 export function createDockerDriver(options: DockerDriverOptions = {}): Driver {
-  const engine = remember(async (): Promise<EngineClient> => createEngineClient(options.address ?? engineAddress()))
-  const cgroups = remember(async (): Promise<Cgroups | CgroupsUnavailable> => options.cgroups ?? detectCgroups())
-  const own = remember(async (): Promise<OwnPosture> => withContainerFilter(readOwnPosture()))
-  const profile = remember(async () => containerProfile())
-  const image = remember(async () => importImage(await engine(), options.programs))
-  const lessor = remember(async (): Promise<ContainerLessor> => {
-    await sweepContainers(await engine())
-    return createContainerLessor(await cgroups())
-  })
+  const engine = remember(() => createEngineClient(options.address ?? engineAddress()))
+  const cgroups = remember(() => options.cgroups ?? detectCgroups())
+  const workshop = remember(async () => openWorkshop({ engine: await engine(), cgroups: await cgroups(), options }))
   const veils = createVeilMemory()
-  const openFiles = remember(async () => readHostFacts().openFiles)
   const openWith = async (spec: CellSpec, signal: AbortSignal): Promise<Cell> => {
-    const [client, posture, imageName, filter, files] = await Promise.all([engine(), own(), image(), profile(), openFiles()])
-    const lease = (await lessor()).lease(spec)
-    const spawn = async (plan: CellPlan): Promise<SpawnedProcess> => {
-      await lease.buildGroups()
-      const { hostId } = lease
-      return spawnContainer({ engine: client, signal, plan, image: imageName, hostId, profile: filter, openFiles: files, runtime: options.runtime })
-    }
+    const { lessor, own, spawnFor } = await workshop()
+    const lease = lessor.lease(spec)
+    const spawn = spawnFor({ spec, lease, signal })
+    const argv = containerArgv
+    const programs = { launcher: '', warden: '' }
+    const host = withContainerDevices(readHostFiles())
     try {
-      // What the container is told is in its configuration; the plan is what that is made of.
-      let planned: CellPlan | undefined
-      const argv = (plan: CellPlan): [string] => {
-        planned = plan
-        return ['']
-      }
-      return await openCell({
-        spec,
-        lease,
-        signal,
-        spawn: (order) => {
-          order.argv(process.pid)
-          return spawn(planned as CellPlan)
-        },
-        own: posture,
-        unveilable: veils.unveilable(),
-        sources: [],
-        programs: { launcher: '', warden: '' },
-        argv,
-        runtime: 'docker',
-        host: withContainerDevices(readHostFiles()),
-      })
+      return await openCell({ spec, lease, signal, spawn, own, unveilable: veils.unveilable(), sources: [], programs, argv, runtime: 'docker', host })
     } catch (error) {
       if (veils.learn(error, spec.root)) return openWith(spec, signal)
       throw error
@@ -88,11 +57,47 @@ export function createDockerDriver(options: DockerDriverOptions = {}): Driver {
     if (spec.mounts.length > 0) throw new SandboxError('unsupported', `mounts are not available: ${noMounts}`, { hint: 'glovebox doctor' })
     return openWith(spec, signal)
   }
-  const probe = remember(
-    () => probeDocker({ open, engine, cgroups, sharedFiles: () => veils.describe(), runtime: options.runtime }),
-    (found) => found.available,
-  )
-  return { name: 'docker', tier: 'container', standby: true, probe, open }
+  const ask = (): ReturnType<Driver['probe']> => probeDocker({ open, engine, cgroups, sharedFiles: () => veils.describe(), runtime: options.runtime })
+  return { name: 'docker', tier: 'container', standby: true, probe: remember(ask, ({ available }) => available), open }
+}
+
+interface Order {
+  readonly spec: CellSpec
+  readonly lease: ContainerLease
+  readonly signal: AbortSignal
+}
+
+/** What every cell needs and none changes. */
+interface Workshop {
+  readonly lessor: ContainerLessor
+  readonly own: OwnPosture
+  readonly spawnFor: (order: Order) => CellSpawner
+}
+
+interface WorkshopParts {
+  readonly engine: EngineClient
+  readonly cgroups: Cgroups | CgroupsUnavailable
+  readonly options: DockerDriverOptions
+}
+
+/** Clears away what dead owners left, and makes sure of the image. */
+async function openWorkshop({ engine, cgroups, options: { programs, runtime } }: WorkshopParts): Promise<Workshop> {
+  await sweepContainers(engine)
+  const [image, lessor] = await Promise.all([importImage(engine, programs), createContainerLessor(cgroups)])
+  const own = withContainerFilter(readOwnPosture())
+  const [profile, { openFiles }] = [containerProfile(), readHostFacts()]
+  return {
+    lessor,
+    own,
+    spawnFor:
+      ({ spec, lease, signal }) =>
+      async ({ argv }) => {
+        // The doors to the groups are bound into the container, so they come first.
+        await lease.buildGroups()
+        const { hostId, cgroup: groups } = lease
+        return spawnContainer({ engine, signal, spec, cgroups: groups, argv: argv(process.pid), image, hostId, profile, openFiles, runtime })
+      },
+  }
 }
 
 /** The container's own filter comes before any of ours. */
@@ -107,14 +112,14 @@ function withContainerDevices(host: HostFiles): HostFiles {
 }
 
 /** Asks once, and again only after a failure or an answer not worth keeping: an obstacle may have been removed meanwhile. */
-function remember<T>(ask: () => Promise<T>, isWorthKeeping: (answer: T) => boolean = () => true): () => Promise<T> {
+function remember<T>(ask: () => T | Promise<T>, isWorthKeeping: (answer: T) => boolean = () => true): () => Promise<T> {
   let asked: Promise<T> | undefined
   const forget = (): void => {
     asked = undefined
   }
   return () => {
     if (asked === undefined) {
-      asked = ask()
+      asked = new Promise<T>((resolve) => resolve(ask()))
       asked.then((answer) => isWorthKeeping(answer) || forget(), forget)
     }
     return asked

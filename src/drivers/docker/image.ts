@@ -16,13 +16,13 @@ const repository = 'glovebox-cell'
 const folders = ['dev', 'etc', 'proc', 'sys', inContainer.template.slice(1), inContainer.groups.slice(1), 'tmp', 'tmp/.root']
 const importMs = 120_000
 
-export interface CellPrograms {
+export interface ContainerPrograms {
   readonly launcher: string
   readonly warden: string
 }
 
 /** Its name, once the engine has it. Its tag is its content, so that another build of ours is another image. */
-export async function importImage(engine: EngineClient, programs: Partial<CellPrograms> = {}): Promise<string> {
+export async function importImage(engine: EngineClient, programs: Partial<ContainerPrograms> = {}): Promise<string> {
   const archive = imageArchive(programs)
   const tag = createHash('sha256').update(archive).digest('hex').slice(0, 32)
   const name = `${repository}:${tag}`
@@ -42,7 +42,7 @@ async function isThere(engine: EngineClient, name: string): Promise<boolean> {
   }
 }
 
-function imageArchive({ launcher = nativeProgram('launcher'), warden = nativeProgram('warden') }: Partial<CellPrograms>): Buffer {
+function imageArchive({ launcher = nativeProgram('launcher'), warden = nativeProgram('warden') }: Partial<ContainerPrograms>): Buffer {
   const entries = [
     ...folders.map((name) => entry({ type: 'folder', name: `${name}/`, mode: 0o755 })),
     ...[

@@ -6,13 +6,14 @@ import { SandboxError } from '../../contract/errors.js'
 import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { describeAddress } from '../../sys/docker/address.js'
 import type { EngineClient } from '../../sys/docker/client.js'
-import { noMounts } from './driver.js'
+
+export const noMounts = 'the engine binds folders by their paths and cannot say whose they are in the cell'
 
 export interface DockerProbeOptions {
-  open(spec: CellSpec, signal: AbortSignal): Promise<Cell>
-  engine(): Promise<EngineClient>
-  cgroups(): Promise<Cgroups | CgroupsUnavailable>
-  sharedFiles(): string
+  readonly open: (spec: CellSpec, signal: AbortSignal) => Promise<Cell>
+  readonly engine: () => Promise<EngineClient>
+  readonly cgroups: () => Promise<Cgroups | CgroupsUnavailable>
+  readonly sharedFiles: () => string
   readonly runtime: string | undefined
 }
 

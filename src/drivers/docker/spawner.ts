@@ -1,8 +1,5 @@
 /** A container as a process whose stdin and stdout are ours: made, attached to, started, and waited for until the engine has removed it. */
 import { writeFileSync } from 'node:fs'
-import type { Readable } from 'node:stream'
-import { text } from 'node:stream/consumers'
-import type { CellPlan } from '../../cell/arguments.js'
 import { SandboxError } from '../../contract/errors.js'
 import { type AttachedStreams, attachedStreams } from '../../sys/docker/attach.js'
 import { EngineError, type EngineClient } from '../../sys/docker/client.js'
@@ -21,7 +18,7 @@ const aliveMs = 1000
 
 /** Resolves when its first process is there, in the groups of its cell. Whatever keeps it from that, no container is left. */
 export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProcess> {
-  const { engine, signal, plan } = order
+  const { engine, signal } = order
   signal.throwIfAborted()
   const id = await create(order)
   try {
@@ -32,7 +29,7 @@ export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProc
       const ended = waitFor(engine, id)
       await engine.call('POST', `/containers/${id}/start`, { timeoutMs: startMs })
       const pid = await firstProcess({ order, id, streams, ended })
-      enterGroups(plan, pid)
+      enterGroups(order, pid)
       return spawned({ streams, ended, monitor: pid, remove: () => void remove(engine, id).catch(() => undefined) })
     } catch (error) {
       streams.stdin.destroy()
@@ -45,7 +42,7 @@ export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProc
 }
 
 async function create(order: ContainerSpawn): Promise<string> {
-  const query = { name: `glovebox-${order.plan.spec.id}` }
+  const query = { name: `glovebox-${order.spec.id}` }
   const created = (await order.engine.call('POST', '/containers/create', { query, body: containerConfig(order), timeoutMs: startMs })) as {
     readonly Id?: unknown
   }
@@ -103,15 +100,16 @@ function ownerOf(pid: number): number | undefined {
 }
 
 async function earlyEnd({ stderr, stdout }: AttachedStreams, ended: Promise<ProcessEnd>): Promise<SandboxError> {
+  let said = ''
   stdout.resume()
-  const [{ code }, said] = await Promise.all([ended, text(stderr as Readable)])
-  return new SandboxError('unavailable', `the cell did not open: ${said.trim().split('\n').at(-1) || `its container ended with status ${code}`}`, {
-    hint: 'glovebox doctor',
-  })
+  stderr.on('error', () => undefined).on('data', (bytes: Buffer) => (said += bytes.toString('utf8')))
+  const { code } = await ended
+  const words = said.trim().split('\n').at(-1) || `its container ended with status ${code}`
+  return new SandboxError('unavailable', `the cell did not open: ${words}`, { hint: 'glovebox doctor' })
 }
 
 /** It waits for a word of ours until then, has a single thread, and cannot enter them by itself. */
-function enterGroups({ cgroups }: CellPlan, pid: number): void {
+function enterGroups({ cgroups }: ContainerSpawn, pid: number): void {
   for (const door of cgroups?.joins ?? []) writeFileSync(door, `${pid}`)
 }
 

@@ -78,8 +78,7 @@ async function negotiate(address: EngineAddress): Promise<string> {
     .split('.')
     .map(Number)
   if (major !== oldest[0] || minor < oldest[1]) {
-    const found = response.headers['api-version'] ?? 'none'
-    throw new SandboxError('unavailable', `${describeAddress(address)} speaks version ${found} of the Engine API; ${oldest.join('.')} is needed`, {
+    throw new SandboxError('unavailable', `${describeAddress(address)} speaks version ${major}.${minor} of the Engine API; ${oldest.join('.')} is needed`, {
       hint: 'docker version',
     })
   }
@@ -183,7 +182,7 @@ async function bodyOf(response: IncomingMessage, what: string): Promise<unknown>
   const status = response.statusCode ?? 0
   const text = bytes.toString('utf8')
   if (status >= 400) throw new EngineError(status, `the container engine refuses ${what}: ${messageIn(text)}`)
-  if (!String(response.headers['content-type'] ?? '').includes('json') || text.trim() === '') return undefined
+  if (!(response.headers['content-type'] ?? '').includes('json') || text.trim() === '') return undefined
   // Progress is told by one object a line; the last is what it came to.
   const lines = text.trim().split('\n')
   return parseJson(lines.length > 1 ? (lines.at(-1) as string) : text, `the answer to ${what}`)
