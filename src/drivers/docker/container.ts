@@ -16,7 +16,8 @@ export interface ContainerOrder {
   readonly image: string
   /** Of the container's only process and all that it starts, on the engine's machine. */
   readonly hostId: number
-  readonly profile: string
+  /** Beside no new privileges. */
+  readonly security: readonly string[]
   readonly openFiles: number
   /** Undefined: the engine's own choice. */
   readonly runtime: string | undefined
@@ -53,13 +54,13 @@ export function containerConfig(order: ContainerOrder): object {
 }
 
 function hostConfig(order: ContainerOrder): object {
-  const { spec, profile, openFiles, runtime } = order
+  const { spec, security, openFiles, runtime } = order
   const { memoryBytes, cpus, processes } = spec.limits
   const bound = memoryBytes + headroomBytes + processes * keeperBytes
   return {
     Privileged: false,
     CapDrop: ['ALL'],
-    SecurityOpt: ['no-new-privileges', `seccomp=${profile}`],
+    SecurityOpt: ['no-new-privileges', ...security],
     ReadonlyRootfs: true,
     NetworkMode: 'none',
     IpcMode: 'private',

@@ -15,7 +15,7 @@ import { containerArgv } from './arguments.js'
 import { type ContainerPrograms, importImage } from './image.js'
 import { type ContainerLease, type ContainerLessor, createContainerLessor } from './lease.js'
 import { noMounts, probeDocker } from './probe.js'
-import { containerProfile } from './seccomp.js'
+import { securityOptions } from './seccomp.js'
 import { spawnContainer } from './spawner.js'
 import { sweepContainers } from './sweep.js'
 
@@ -83,9 +83,9 @@ interface WorkshopParts {
 /** Clears away what dead owners left, and makes sure of the image. */
 async function openWorkshop({ engine, cgroups, options: { programs, runtime } }: WorkshopParts): Promise<Workshop> {
   await sweepContainers(engine)
-  const [image, lessor] = await Promise.all([importImage(engine, programs), createContainerLessor(cgroups)])
+  const [image, lessor, security] = await Promise.all([importImage(engine, programs), createContainerLessor(cgroups), securityOptions(engine)])
   const own = withContainerFilter(readOwnPosture())
-  const [profile, { openFiles }] = [containerProfile(), readHostFacts()]
+  const { openFiles } = readHostFacts()
   return {
     lessor,
     own,
@@ -95,7 +95,7 @@ async function openWorkshop({ engine, cgroups, options: { programs, runtime } }:
         // The doors to the groups are bound into the container, so they come first.
         await lease.buildGroups()
         const { hostId, cgroup: groups } = lease
-        return spawnContainer({ engine, signal, spec, cgroups: groups, argv: argv(process.pid), image, hostId, profile, openFiles, runtime })
+        return spawnContainer({ engine, signal, spec, cgroups: groups, argv: argv(process.pid), image, hostId, security, openFiles, runtime })
       },
   }
 }

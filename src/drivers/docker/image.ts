@@ -11,7 +11,8 @@ import { encodeHeader, paddingOf, type TarHeader } from '../../sys/tar-header.js
 /** Where things are in the container, before the cell is built out of them. */
 export const inContainer = { launcher: '/launcher', warden: '/warden', template: '/template', groups: '/groups', certificates: '/certificates.pem' } as const
 
-const repository = 'glovebox-cell'
+/** Podman takes a name without a host for one of a registry's. */
+const repository = 'localhost/glovebox-cell'
 /** What the engine and the launcher mount onto; the launcher makes the root of the cell in the last. */
 const folders = ['dev', 'etc', 'proc', 'sys', inContainer.template.slice(1), inContainer.groups.slice(1), 'tmp', 'tmp/.root']
 const importMs = 120_000
@@ -27,7 +28,7 @@ export async function importImage(engine: EngineClient, programs: Partial<Contai
   const tag = createHash('sha256').update(archive).digest('hex').slice(0, 32)
   const name = `${repository}:${tag}`
   if (await isThere(engine, name)) return name
-  const query = { fromSrc: '-', repo: repository, tag, changes: `LABEL glovebox.image=${tag}` }
+  const query = { fromSrc: '-', repo: name, changes: `LABEL glovebox.image=${tag}` }
   await engine.call('POST', '/images/create', { query, archive, timeoutMs: importMs })
   return name
 }

@@ -52,6 +52,7 @@ const oldest = [1, 40] as const
 const newest = [1, 43] as const
 const usualMs = 30_000
 const mostBytes = 16 * 2 ** 20
+const mostWords = 400
 
 export function createEngineClient(address: EngineAddress): EngineClient {
   let asked: Promise<string> | undefined
@@ -199,11 +200,11 @@ async function readAll(response: IncomingMessage, what: string): Promise<Buffer>
 function messageIn(text: string): string {
   try {
     const { message } = JSON.parse(text) as { readonly message?: unknown }
-    if (typeof message === 'string') return message
+    if (typeof message === 'string') return message.slice(0, mostWords)
   } catch {
     // Not every refusal is JSON.
   }
-  return text.trim().slice(0, 300) || 'without a word'
+  return text.trim().slice(0, mostWords) || 'without a word'
 }
 
 function unreachable(address: EngineAddress, error: NodeJS.ErrnoException): SandboxError {
