@@ -127,7 +127,20 @@ function builtInDrivers(optionsOf: (program: () => string | undefined) => CellDr
       optionsOf(() => programPath(name)),
     ),
   )
-  return [createBwrapDriver(optionsOf(bwrapPath)), ...containers, createFakeDriver()]
+  return [createBwrapDriver(optionsOf(bwrapPath)), ...containers, dockerDriver(), createFakeDriver()]
+}
+
+/** Most commands never talk to a container engine: what does is loaded when it is first needed. */
+function dockerDriver(): Driver {
+  let loaded: Promise<Driver> | undefined
+  const load = (): Promise<Driver> => (loaded ??= import('./drivers/docker/driver.js').then(({ createDockerDriver }) => createDockerDriver()))
+  return {
+    name: 'docker',
+    tier: 'container',
+    standby: true,
+    probe: async () => (await load()).probe(),
+    open: async (spec, signal) => (await load()).open(spec, signal),
+  }
 }
 
 /** A compiler that is made when the first cell needs a filter. */

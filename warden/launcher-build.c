@@ -85,14 +85,10 @@ static void await_maps(int block)
     close(block);
 }
 
-static _Noreturn void become_program(const struct steps *steps, int block)
+void enter_cell(const struct steps *steps)
 {
     char *environment[MOST_VARIABLES + 1] = { NULL };
 
-    /* Before anything else: a monitor that has died by now says nothing any more. */
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
-        fail("set", "parent death signal");
-    await_maps(block);
     raise_loopback();
     if (sethostname(steps->hostname, strlen(steps->hostname)) != 0)
         fail("set", "host name");
@@ -104,10 +100,22 @@ static _Noreturn void become_program(const struct steps *steps, int block)
     fail("execute", steps->program[0]);
 }
 
+static _Noreturn void become_program(const struct steps *steps, int block)
+{
+    /* Before anything else: a monitor that has died by now says nothing any more. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
+        fail("set", "parent death signal");
+    await_maps(block);
+    enter_cell(steps);
+}
+
 /* Ends as the first process did, when the kernel has emptied its pid namespace: not before that is it waited for. */
-static _Noreturn void monitor_cell(pid_t first)
+void monitor_cell(pid_t first)
 {
     int status;
+
+    set_capabilities(0, 0);
+    close_inherited_from(3);
     for (pid_t ended; (ended = waitpid(-1, &status, 0)) != first;)
         if (ended < 0 && errno != EINTR)
             fail("wait for", "cell");
@@ -149,7 +157,5 @@ void build_cell(const struct options *options, const struct steps *steps, int ho
         _exit(LAUNCHER_FAILED);
     }
     go_home(home);
-    set_capabilities(0, 0);
-    close_inherited_from(3);
     monitor_cell(first);
 }

@@ -90,7 +90,8 @@ void arrange_descriptors(struct options *options)
 void open_for_program(const struct options *options)
 {
     for (size_t i = 0; i < options->opens; i++) {
-        int fd = open(options->open[i].path, (options->open[i].folder ? O_PATH | O_DIRECTORY : O_WRONLY) | O_CLOEXEC);
+        const struct open_request *request = &options->open[i];
+        int fd = open(request->path, (request->folder ? O_PATH | O_DIRECTORY : request->reads ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
         if (fd < 0)
             fail("open", options->open[i].path);
         place_descriptor(move_own(fd), options->open[i].fd);

@@ -99,14 +99,15 @@ static void make_link(int root, const struct step *step)
 }
 
 /* Onto the place itself, whatever it is reached by. */
-static void mount_proc(int root, const struct step *step)
+static bool mount_new(int root, const struct step *step, const char *type)
 {
     char path[64];
+    const bool proc = step->kind == STEP_PROC;
     int place = open_place(root, step->target, true);
     snprintf(path, sizeof path, "/proc/self/fd/%d", place);
-    if (mount("proc", path, "proc", MS_NOSUID | MS_NOEXEC | MS_NODEV, NULL) != 0)
-        fail("mount proc on", step->target);
+    bool mounted = mount(type, path, type, MS_NOSUID | MS_NODEV | (proc ? MS_NOEXEC : 0), proc ? NULL : "mode=0755") == 0;
     close(place);
+    return mounted;
 }
 
 static void copy_file(int root, const struct step *step)
@@ -135,7 +136,12 @@ static void take_step(int root, const struct step *step)
         make_link(root, step);
         return;
     case STEP_PROC:
-        mount_proc(root, step);
+        if (!mount_new(root, step, "proc"))
+            fail("mount proc on", step->target);
+        return;
+    case STEP_TMPFS:
+        if (!mount_new(root, step, "tmpfs"))
+            fail("mount tmpfs on", step->target);
         return;
     case STEP_FOLDER:
         close(open_place(root, step->target, true));

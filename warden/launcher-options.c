@@ -6,6 +6,7 @@
  *   --join PATH                    a cgroup.procs to enter; may be repeated
  *   --open FD PATH                 opened write-only for PROGRAM at this number; may be repeated
  *   --open-folder FD PATH          the same for a folder, only to find files in it
+ *   --read FD PATH                 the same for a file, read-only; may be repeated
  *   --stage NAME SOURCE            bound to /tmp/NAME in a private mount namespace; may be repeated
  *   --veil NAME SOURCE             the same with inodes of its own: a folder is overlaid there, read-only and without mounts below it
  *   --mount FD NAME MODE ID GROUP  the inherited FD bound to /tmp/NAME there, without what is mounted below it. MODE is ro or rw; ID is the host id
@@ -27,6 +28,8 @@
  *                                  root, which is made for that. Only with --contain
  *   --show FOLDER PATH             FOLDER bound over PATH where the runtime looks; may be repeated. Only with --contain
  *   --hide PATH                    unmounted where the runtime looks; may be repeated. Only with --contain
+ *   --within ID                    do what PROGRAM, which is bwrap, is told, within the container that this is the first process of, and as its first process, with
+ *                                  this uid and gid inside. Only with --await, --join, --open, --open-folder and --read
  */
 #include "launcher.h"
 
@@ -187,6 +190,8 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->join[next_index(&options->joins, MOST_JOINS, name)] = values[0], 1;
     if (strcmp(name, "--inspect") == 0)
         return options->inspect_fd = parse_fd(values[0]), 1;
+    if (strcmp(name, "--within") == 0)
+        return options->within = true, options->within_id = parse_number(values[0], 0xfffffffe), 1;
     if (strcmp(name, "--drop") == 0)
         return options->drop = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
     if (strcmp(name, "--contain") == 0)
@@ -195,8 +200,10 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->hide[next_index(&options->hides, MOST_HIDES, name)] = values[0], 1;
     if (left < 2)
         return -1;
-    if (strcmp(name, "--open") == 0 || strcmp(name, "--open-folder") == 0) {
-        struct open_request request = { .folder = strcmp(name, "--open-folder") == 0, .fd = parse_fd(values[0]), .path = values[1] };
+    if (strcmp(name, "--open") == 0 || strcmp(name, "--open-folder") == 0 || strcmp(name, "--read") == 0) {
+        struct open_request request = {
+            .folder = strcmp(name, "--open-folder") == 0, .reads = strcmp(name, "--read") == 0, .fd = parse_fd(values[0]), .path = values[1]
+        };
         options->open[next_index(&options->opens, MOST_OPENS, name)] = request;
         return 2;
     }

@@ -57,6 +57,11 @@ static bool take_proc(struct steps *steps, char **values)
     return add_step(steps, (struct step){ .kind = STEP_PROC, .target = values[0] });
 }
 
+static bool take_tmpfs(struct steps *steps, char **values)
+{
+    return add_step(steps, (struct step){ .kind = STEP_TMPFS, .target = values[0] });
+}
+
 static bool take_folder(struct steps *steps, char **values)
 {
     return add_step(steps, (struct step){ .kind = STEP_FOLDER, .target = values[0] });
@@ -143,6 +148,7 @@ static const struct word WORDS[] = {
     { "--dev-bind", 2, take_device_bind },
     { "--symlink", 2, take_symlink },
     { "--proc", 1, take_proc },
+    { "--tmpfs", 1, take_tmpfs },
     { "--dir", 1, take_folder },
     { "--perms", 4, take_file },
 };

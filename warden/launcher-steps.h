@@ -14,7 +14,7 @@ enum {
 
 struct options;
 
-enum step_kind { STEP_BIND, STEP_SYMLINK, STEP_PROC, STEP_FOLDER, STEP_FILE };
+enum step_kind { STEP_BIND, STEP_SYMLINK, STEP_PROC, STEP_TMPFS, STEP_FOLDER, STEP_FILE };
 
 struct step {
     enum step_kind kind;

@@ -9,6 +9,8 @@
  *
  * With --contain the program is a container runtime, and this stays as the monitor of what that started.
  *
+ * With --within it is the first process of a container, and becomes the monitor of the cell that it builds there.
+ *
  * With --serve it stays and forks one launcher after the other.
  *
  * Everything that needs privilege happens before the ids are dropped; nothing is regained. For an ordinary user the options
@@ -98,7 +100,7 @@ static void await_owner(const struct options *options)
         fail("hear", "owner");
 }
 
-static void enter_groups(struct options *options)
+void enter_groups(struct options *options)
 {
     await_owner(options);
     open_for_program(options);
@@ -111,6 +113,8 @@ void launch(int argc, char **argv)
     struct steps steps;
 
     parse_options(&options, argc, argv);
+    if (options.within)
+        build_within(&options);
     options.builds = can_build(&steps, &options);
     if (options.contains)
         find_runtime(&steps, &options);

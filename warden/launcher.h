@@ -20,6 +20,7 @@ enum {
 
 struct open_request {
     bool folder;
+    bool reads;
     int fd;
     const char *path;
 };
@@ -109,6 +110,9 @@ struct options {
     struct show_request show[MOST_HIDES];
     size_t hides;
     const char *hide[MOST_HIDES];
+    /* Whether this is the first process of a container, in which the cell is built with this one id. */
+    bool within;
+    unsigned within_id;
     char **program;
 };
 
@@ -205,5 +209,12 @@ struct containing {
 /* Takes the words about the root; what is left of PROGRAM is the runtime. */
 void find_runtime(struct steps *steps, struct options *options);
 _Noreturn void contain_cell(const struct options *options, const struct steps *steps, struct containing cell);
+/* Of the first process in its namespaces, once it has an id there: makes the root and becomes the program. */
+_Noreturn void enter_cell(const struct steps *steps);
+/* Keeps no right, and no descriptor but the first three. */
+_Noreturn void monitor_cell(pid_t first);
+_Noreturn void build_within(struct options *options);
+/* Waits for the owner where it is told to, and opens and joins what that made. */
+void enter_groups(struct options *options);
 
 #endif

@@ -32,7 +32,12 @@ export async function openDocker({ folder, root, packages, signal }) {
     const cli = packages.path('docker')
     await execute('/bin/sh', ['-c', 'tar -C "$0" -c . | "$1" import - "$2"', root, cli, image], { env, signal })
     const version = versionOf(cli, ['--version'])
-    return { peers: [throughApi({ call, version }), throughCli({ cli, env, version })], [Symbol.asyncDispose]: dispose }
+    return {
+      peers: [throughApi({ call, version }), throughCli({ cli, env, version })],
+      host: env.DOCKER_HOST,
+      execTrue: () => openExec(call),
+      [Symbol.asyncDispose]: dispose,
+    }
   } catch (error) {
     await dispose()
     throw error
@@ -140,6 +145,26 @@ function throughApi({ call, version }) {
         await Promise.all(ids.map(remove))
       }
     },
+  }
+}
+
+/** A container that runs, and `true` in it by the API: an exec is made, started, and asked how it ended. */
+async function openExec(call) {
+  const { Id } = await call('POST', '/containers/create', {
+    Image: image,
+    Cmd: ['/usr/bin/sleep', '600'],
+    HostConfig: { ...limits, LogConfig: { Type: 'none' } },
+  })
+  await call('POST', `/containers/${Id}/start`)
+  return {
+    name: 'docker, by its API: exec of true in a running container',
+    async run() {
+      const made = await call('POST', `/containers/${Id}/exec`, { Cmd: ['/usr/bin/true'], AttachStdout: true, AttachStderr: true })
+      await call('POST', `/exec/${made.Id}/start`, { Detach: false, Tty: false })
+      const { ExitCode } = await call('GET', `/exec/${made.Id}/json`)
+      if (ExitCode !== 0) throw new Error(`the exec ended with ${ExitCode}`)
+    },
+    [Symbol.asyncDispose]: () => call('DELETE', `/containers/${Id}?force=1`),
   }
 }
 

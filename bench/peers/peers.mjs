@@ -59,7 +59,8 @@ async function openContainers({ folder, signal, attempt }) {
   await attempt(['docker, by its API', dockerCliName], async () => openDocker({ ...(await prepare()), folder, signal }))
 }
 
-async function prepareContainers({ folder, signal }) {
+/** Programs and a root filesystem for containers, in this folder. */
+export async function prepareContainers({ folder, signal }) {
   if (process.getuid() !== 0) throw new Error('needs root')
   if (!existsSync('/usr/bin/apt-get')) throw new Error('is taken from Debian’s packages, and there is no apt-get')
   const [packages, root] = await Promise.all([unpackPackages(join(folder, 'containers'), containers, { signal }), makePythonRoot(folder, { signal })])

@@ -6,13 +6,13 @@ import { promisify } from 'node:util'
 const execute = promisify(execFile)
 const askPython = 'import os, sysconfig; print(os.path.realpath("/usr/bin/python3")); print(sysconfig.get_path("stdlib"))'
 
-/** A small root filesystem of the host's own files: Python with its library, `sleep`, and what they are linked with. There is no registry to take an image from. */
+/** A small root filesystem of the host's own files: Python with its library, `sleep`, `true`, and what they are linked with. There is no registry to take an image from. */
 export async function makePythonRoot(folder, { signal }) {
   const root = join(folder, 'rootfs')
   for (const each of ['proc', 'sys', 'dev', 'tmp', 'etc', 'usr/bin', 'usr/lib', 'usr/lib64']) mkdirSync(join(root, each), { recursive: true })
   for (const each of ['bin', 'lib', 'lib64']) linkAsOnHost(root, each)
   const [interpreter, library] = (await execute('/usr/bin/python3', ['-c', askPython], { signal })).stdout.trim().split('\n')
-  for (const program of [interpreter, '/usr/bin/sleep']) {
+  for (const program of [interpreter, '/usr/bin/sleep', '/usr/bin/true']) {
     for (const file of [program, ...(await librariesOf(program))]) copyInto(root, file)
   }
   symlinkSync(interpreter, join(root, 'usr/bin/python3'))

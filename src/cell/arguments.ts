@@ -6,7 +6,13 @@ import { certificatesDescriptor, hasOverlays, mappedOwner, placedMounts } from '
 import { isOverlay } from './root-mode.js'
 
 /** Whose ids a cell has: a range of the host's for itself, or only the one of whoever started it. */
-export type CellIds = { readonly kind: 'range'; readonly base: number; readonly size: number } | { readonly kind: 'single' }
+export type CellIds = { readonly kind: 'range'; readonly base: number; readonly size: number } | SingleId
+
+export interface SingleId {
+  readonly kind: 'single'
+  /** On the host, where it is not the one of whoever started it: uid, gid and only group. */
+  readonly host?: number
+}
 
 /** What every cell is built with; what else a mechanism needs is its own. */
 export interface CellPrograms {
@@ -155,7 +161,7 @@ export function wardenArguments(plan: CellPlan): string[] {
 }
 
 /** How the launcher opens the way into a guest's cgroups, and how the warden uses it. */
-export function guestDoors({ cgroups, firstDoor = usualFirstDoor }: CellPlan): { opened: string[]; joined: string[] }[] {
+export function guestDoors({ cgroups, firstDoor = usualFirstDoor }: Pick<CellPlan, 'cgroups' | 'firstDoor'>): { opened: string[]; joined: string[] }[] {
   const doors = [
     ...(cgroups?.guestJoins ?? []).map((path) => ({ option: '--open', path, join: '--join', file: [] })),
     ...(cgroups?.runJoins ?? []).map(({ folder, file }) => ({ option: '--open-folder', path: folder, join: '--join-below', file: [file] })),

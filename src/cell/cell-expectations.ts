@@ -59,7 +59,7 @@ export function expectedDisk(limits: Limits, page: number): readonly Expectation
 const periodUs = 100_000
 
 function idMap({ ids }: CellPlan, own: number): Json {
-  return ids.kind === 'range' ? [[0, ids.base, ids.size]] : [[userId, own, 1]]
+  return ids.kind === 'range' ? [[0, ids.base, ids.size]] : [[userId, ids.host ?? own, 1]]
 }
 
 /** It mounts nothing and makes no routes any more, and has set a filter of its own. */

@@ -6,6 +6,7 @@ import { type CellPlan, cradleIdOf, rootHome } from './arguments.js'
 import { expectedDisk, expectedLimits, expectedOfCell } from './cell-expectations.js'
 import { expectedSockets } from './cell-network.js'
 import { createCellPosture, type OwnPosture } from './cell-posture.js'
+import type { HostFiles } from './expected-mounts.js'
 import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
 
@@ -26,11 +27,13 @@ export interface InspectionOrder {
   readonly own: OwnPosture
   readonly monitorPid: number
   readonly inspector: InspectorPipe | undefined
+  /** What the cell is made of, where that is not as this process sees it. */
+  readonly host?: HostFiles | undefined
 }
 
 /** Best made while the cell is still being built, because looking at the host takes time. */
-export function createInspection({ plan, lease: { cgroup, holds }, own, monitorPid, inspector }: InspectionOrder): CellInspection {
-  const expected = expectedOfCell({ plan, hasGroups: cgroup !== undefined })
+export function createInspection({ plan, lease: { cgroup, holds }, own, monitorPid, inspector, host }: InspectionOrder): CellInspection {
+  const expected = expectedOfCell({ plan, hasGroups: cgroup !== undefined, ...(host && { host }) })
   const page = own.pageBytes
   const ofLiner = expected.flatMap((each) => (each.control === 'mounts' ? [linedMounts(each)] : ['interfaces', 'routes'].includes(each.control) ? [each] : []))
   const sockets = (ports: readonly number[]): Expectation => ({ control: 'sockets', value: expectedSockets(plan.spec, ports) })

@@ -38,6 +38,11 @@ export function passCertificates({ network }: CellSpec, inherited: number): stri
   return network?.certificates === undefined ? [] : ['--pass', `${inherited}`, `${certificatesFd}`]
 }
 
+/** The same of a launcher to which it is a file at a path. */
+export function readCertificates({ network }: CellSpec, path: string): string[] {
+  return network?.certificates === undefined ? [] : ['--read', `${certificatesFd}`, path]
+}
+
 /** A copy, so that no two cells have the same inode. */
 export function copyCertificates({ network }: CellSpec): string[] {
   return network?.certificates === undefined ? [] : ['--perms', '0444', '--file', `${certificatesFd}`, certificatesPath]

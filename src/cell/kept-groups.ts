@@ -7,6 +7,7 @@ import { type CellIds, userId } from './arguments.js'
 /** The groups of whoever started a cell with a single id, as the cell sees them: the kernel lets nobody drop them there. */
 export function keptGroups(ids: CellIds): readonly number[] {
   if (ids.kind === 'range') return []
+  if (ids.host !== undefined) return [userId]
   const map = [[userId, process.getegid?.() ?? 0, 1]] as const
   const groups = parseStatus(readProc('self', 'status')).groups.map((group) => insideOf(group, map) ?? overflowId)
   return [...new Set(groups)].sort((one, other) => one - other)

@@ -16,6 +16,7 @@ import type { OwnPosture } from './cell-posture.js'
 import { createCellLimits } from './cell-limits.js'
 import { networkEnvironment, openCertificates } from './cell-network.js'
 import type { CellSpawner, SpawnOrder } from './cell-spawner.js'
+import type { HostFiles } from './expected-mounts.js'
 import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
 import { inspectorDescriptor } from './placed-mounts.js'
@@ -35,6 +36,8 @@ export interface Opening {
   readonly firstDoor?: number
   /** Of the last line that was said: the runtime's own words, or undefined when it was somebody else. */
   readonly wordsOf: (line: string) => string | undefined
+  /** What the cell is made of, where that is not as this process sees it. */
+  readonly host?: HostFiles
 }
 
 /** What a launcher that was told to await it reads before the warden is there. */
@@ -57,7 +60,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
     ]
     process = await launch(opening, { argv: (ownerPid) => opening.argv({ ...plan, ownerPid }), descriptors })
     const pipe = inspector === undefined ? undefined : process.pipes.get(inspector)
-    inspection = createInspection({ plan, lease, own: opening.own, monitorPid: process.pid, inspector: pipe })
+    inspection = createInspection({ plan, lease, own: opening.own, monitorPid: process.pid, inspector: pipe, host: opening.host })
     await greeting(process, opening)
     lease.cgroup?.settle()
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid) })

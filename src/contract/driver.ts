@@ -271,6 +271,8 @@ export interface CellUsage extends RunCounts {
 export interface Driver {
   readonly name: string
   readonly tier: Tier
+  /** Neither tried nor chosen as long as another can do all that was asked for, unless it is named. */
+  readonly standby?: boolean
   /** Never throws, never hangs. */
   probe(): Promise<Probe>
   open(spec: CellSpec, signal: AbortSignal): Promise<Cell>

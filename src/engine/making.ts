@@ -77,11 +77,24 @@ export async function chosenProbe(planned: PlannedSandbox, tools: Pick<Tools, 'm
 }
 
 async function choose({ spec, policy }: PlannedSandbox, { makers, probes }: Pick<Tools, 'makers' | 'probes'>): Promise<Pick<Preparation, 'driver' | 'choice'>> {
-  const drivers = cheapestFirst(spec, candidates(spec, allowedDrivers(makers.drivers, policy)))
-  const choice = chooseDriver(spec, await probes.until(drivers, (probe) => isEnough(spec, probe)))
+  const drivers = candidates(spec, allowedDrivers(makers.drivers, policy))
+  const choice = await chooseInTurn(spec, drivers, probes)
   const driver = drivers.find((each) => each.name === choice.probe.driver)
   if (!driver) throw new SandboxError('internal', `driver ${choice.probe.driver} answers under another name`)
   return { driver, choice }
+}
+
+/** Those that stand by are asked when no other can do it; where they cannot either, what spoke against the others is told. */
+async function chooseInTurn(spec: Spec, drivers: readonly Driver[], probes: Probes): Promise<Choice> {
+  const firsts = drivers.filter(({ standby = false }) => !standby)
+  const among = async (some: readonly Driver[]): Promise<Choice> =>
+    chooseDriver(spec, await probes.until(cheapestFirst(spec, some), (probe) => isEnough(spec, probe)))
+  if (firsts.length === 0 || firsts.length === drivers.length) return among(drivers)
+  try {
+    return await among(firsts)
+  } catch (error) {
+    return among(drivers).catch(() => Promise.reject(error))
+  }
 }
 
 export async function prepareCell({ id, planned, origin, liners, onRequest }: Order, tools: Tools): Promise<Preparation> {

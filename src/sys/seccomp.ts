@@ -46,7 +46,12 @@ export function createSeccompCompiler({ cacheDir }: SeccompOptions): SeccompComp
 }
 
 function readDefaultProfile(): SeccompSource {
-  return { text: readFileSync(new URL('./profiles/default.json', import.meta.url), 'utf8'), name: 'default.json' }
+  return { text: defaultSeccompText(), name: 'default.json' }
+}
+
+/** Our default profile, as JSON. */
+export function defaultSeccompText(): string {
+  return readFileSync(new URL('./profiles/default.json', import.meta.url), 'utf8')
 }
 
 function hostArch(): SeccompTarget['arch'] {

@@ -1,21 +1,31 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { allCases, runCases, type Subject } from '../../src/conformance/index.js'
 import { usualPatienceMs } from '../../src/conformance/run-cases.js'
+import { type DockerEngine, noDockerEngine, startDockerEngine } from '../docker-engine.js'
+import { skipGroup } from '../unless.js'
 import { createWorld, type DriverName, type World } from './world.js'
 
-/** Every case as a test of its own, skipped for the reason the subject's probe gives. */
+/** Every case as a test of its own, skipped for the reason the subject's probe gives. The docker driver gets an engine of its own where there can be one. */
 export function hold(driver: DriverName, depth: 'driver' | 'engine'): void {
+  const impossible = driver === 'docker' ? noDockerEngine() : undefined
   describe(`${driver} at ${depth} depth`, () => {
-    let world: World
+    skipGroup(impossible ?? false)
+    let world: World | undefined
     let subject: Subject
     let absent: string | undefined
+    let engine: DockerEngine | undefined
     beforeAll(async () => {
-      world = await createWorld()
+      if (impossible !== undefined) return
+      engine = driver === 'docker' ? await startDockerEngine() : undefined
+      world = await createWorld(engine ? { docker: engine.address } : {})
       subject = depth === 'driver' ? await world.driverSubject(driver) : await world.engineSubject(driver)
       absent = absenceOf(subject)
       if (!subject.probe.available && absent === undefined) throw new Error(`${driver} is not available here: ${JSON.stringify(subject.probe.obstacles)}`)
     })
-    afterAll(() => world[Symbol.asyncDispose]())
+    afterAll(async () => {
+      await world?.[Symbol.asyncDispose]()
+      await engine?.[Symbol.asyncDispose]()
+    })
 
     for (const candidate of allCases) {
       test(`${candidate.id}: ${candidate.name}`, { timeout: (candidate.patienceMs ?? usualPatienceMs) + 30_000 }, async ({ skip }) => {

@@ -8,8 +8,10 @@ import type { Platform } from '../../src/contract/platform.js'
 import { engineOptions } from '../../src/compose.js'
 import { createBwrapDriver } from '../../src/drivers/bwrap/driver.js'
 import { createOciDriver } from '../../src/drivers/oci/driver.js'
+import { createDockerDriver } from '../../src/drivers/docker/driver.js'
 import { createFakeDriver } from '../../src/drivers/fake/driver.js'
 import { Engine } from '../../src/engine/engine.js'
+import type { EngineAddress } from '../../src/sys/docker/address.js'
 import { cachePlace, statePlace } from '../../src/sys/places.js'
 import { createSeccompCompiler } from '../../src/sys/seccomp.js'
 import { createHostTemplates } from '../../src/templates/host.js'
@@ -17,14 +19,7 @@ import { createHostView, type PlantedHostView } from './host-view.js'
 import { createDriverSubject } from './subjects/driver-subject.js'
 import { createEngineSubject } from './subjects/engine-subject.js'
 
-export type DriverName = 'fake' | 'bwrap' | 'oci:crun' | 'oci:runc'
-
-const drivers: Readonly<Record<DriverName, () => Driver>> = {
-  fake: createFakeDriver,
-  bwrap: createBwrapDriver,
-  'oci:crun': () => createOciDriver('crun'),
-  'oci:runc': () => createOciDriver('runc'),
-}
+export type DriverName = 'fake' | 'bwrap' | 'oci:crun' | 'oci:runc' | 'docker'
 
 /** How a subject is made other than it should be. */
 export interface Twist {
@@ -43,7 +38,12 @@ export interface World extends AsyncDisposable {
   engineSubject(name: DriverName, twist?: Twist): Promise<Subject>
 }
 
-export async function createWorld(): Promise<World> {
+export interface WorldOptions {
+  /** Where the engine of the docker driver listens; told by the environment unless given. */
+  readonly docker?: EngineAddress
+}
+
+export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const before = process.env.TMPDIR
   const canaryHome = tmpdir()
   const temporary = mkdtempSync(join(canaryHome, 'gbx-world-'))
@@ -53,7 +53,14 @@ export async function createWorld(): Promise<World> {
   const compiler = createSeccompCompiler({ cacheDir: join(cachePlace(), 'seccomp') })
   const filter = () => compiler.compileDefault()
   const platforms: Platform[] = []
-  const driver = (name: DriverName) => drivers[name]()
+  const made: Readonly<Record<DriverName, () => Driver>> = {
+    fake: () => createFakeDriver(),
+    bwrap: () => createBwrapDriver(),
+    'oci:crun': () => createOciDriver('crun'),
+    'oci:runc': () => createOciDriver('runc'),
+    docker: () => createDockerDriver(options.docker ? { address: options.docker } : {}),
+  }
+  const driver = (name: DriverName): Driver => made[name]()
   return {
     host,
     temporary,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { CommandRules } from '../../src/contract/driver.js'
+import type { CellSpec, CommandRules, Driver } from '../../src/contract/driver.js'
 import type { Engine, EngineOptions } from '../../src/engine/engine.js'
 import { parsePolicy } from '../../src/policy/policy-file.js'
 import { collect, rejectionOf } from './collect.js'
@@ -136,4 +136,38 @@ test('a template adds variables, and does not say who a program is run as', asyn
   const { id } = await platform.create({})
   const { stdout } = await collect(await platform.start(id, { command: 'echo $HOME $USER $TERM $EXTRA' }))
   expect(stdout).toBe('/home/user user vt100 yes\n')
+})
+
+describe('a driver that stands by', () => {
+  const strong = (): Driver & { asked: number } => {
+    const plain = new PlainDriver()
+    const made = {
+      name: 'strong',
+      tier: 'container' as const,
+      standby: true,
+      asked: 0,
+      probe: () => {
+        made.asked += 1
+        return Promise.resolve({ ...plainProbe, driver: 'strong', tier: 'container' as const })
+      },
+      open: (spec: CellSpec, signal: AbortSignal) => plain.open(spec, signal),
+    }
+    return made
+  }
+
+  test('is not even asked while another can do what is wanted, and serves when it is named or nobody else can', async () => {
+    const other = strong()
+    const made = createPlainEngine(driver, { drivers: [driver, other] })
+    const chosen = async (spec: object): Promise<[string, number]> => {
+      const { id, driver: name } = await made.create(spec)
+      await made.close(id)
+      return [name, other.asked]
+    }
+    expect(await chosen({})).toEqual([driver.name, 0])
+    expect(await chosen({ minTier: 'container' })).toEqual(['strong', 1])
+    expect(await chosen({ driver: 'strong' })).toEqual(['strong', 1])
+    const refusal = await rejectionOf(made.create({ minTier: 'vm' }))
+    expect(refusal).toMatchObject({ code: 'unsupported', message: expect.not.stringContaining('strong') })
+    await made[Symbol.asyncDispose]()
+  })
 })

@@ -1,0 +1,103 @@
+import type { CellCgroups } from '../../cell/arguments.js'
+import type { CellSpec } from '../../contract/driver.js'
+import { currentOwner, ownerName } from '../../sys/owner.js'
+import { groupDoors, groupPlace, templatePlace } from './arguments.js'
+import { inContainer } from './image.js'
+
+/** By which a later engine knows whose a container is. */
+export const labels = { cell: 'glovebox.cell', owner: 'glovebox.owner' } as const
+
+export interface ContainerOrder {
+  readonly spec: CellSpec
+  /** In which the guests of the cell are; undefined where there are none. */
+  readonly cgroups: CellCgroups | undefined
+  /** What its first process is told. */
+  readonly argv: readonly string[]
+  readonly image: string
+  /** Of the container's only process and all that it starts, on the engine's machine. */
+  readonly hostId: number
+  /** Beside no new privileges. */
+  readonly security: readonly string[]
+  readonly openFiles: number
+  /** Undefined: the engine's own choice. */
+  readonly runtime: string | undefined
+}
+
+const headroomBytes = 16 * 2 ** 20
+const keeperBytes = 256 * 2 ** 10
+const headroomProcesses = 16
+const periodUs = 100_000
+const leastQuotaUs = 1000
+
+/** What the engine is asked for. Nothing of it is privileged, and the engine's own socket is nowhere in it. */
+export function containerConfig(order: ContainerOrder): object {
+  const { spec, argv, image, hostId } = order
+  return {
+    Image: image,
+    User: `${hostId}:${hostId}`,
+    Entrypoint: argv,
+    Cmd: [],
+    Env: [],
+    WorkingDir: '/',
+    Hostname: 'glovebox',
+    Labels: { [labels.cell]: spec.id, [labels.owner]: ownerName(currentOwner()) },
+    NetworkDisabled: true,
+    Tty: false,
+    OpenStdin: true,
+    // The channel's end is the end of stdin, and so the warden's.
+    StdinOnce: true,
+    AttachStdin: true,
+    AttachStdout: true,
+    AttachStderr: true,
+    HostConfig: hostConfig(order),
+  }
+}
+
+function hostConfig(order: ContainerOrder): object {
+  const { spec, security, openFiles, runtime } = order
+  const { memoryBytes, cpus, processes } = spec.limits
+  const bound = memoryBytes + headroomBytes + processes * keeperBytes
+  return {
+    Privileged: false,
+    CapDrop: ['ALL'],
+    SecurityOpt: ['no-new-privileges', ...security],
+    ReadonlyRootfs: true,
+    NetworkMode: 'none',
+    IpcMode: 'private',
+    CgroupnsMode: 'private',
+    // Everything of the channel would be written to the disk by any other.
+    LogConfig: { Type: 'none', Config: {} },
+    AutoRemove: true,
+    Init: false,
+    // The warden masks what a guest must not see of /proc; masks of the engine's would keep a liner from having a /proc of its own.
+    MaskedPaths: [],
+    ReadonlyPaths: [],
+    Memory: bound,
+    // Together with swap: the same, so none.
+    MemorySwap: bound,
+    // As slices of time: a number of processors may not be more than there are.
+    CpuPeriod: periodUs,
+    CpuQuota: Math.max(leastQuotaUs, Math.round(cpus * periodUs)),
+    PidsLimit: 2 * processes + headroomProcesses,
+    ShmSize: 65_536,
+    Ulimits: [{ Name: 'nofile', Soft: openFiles, Hard: openFiles }],
+    Mounts: containerMounts(order),
+    ...(runtime !== undefined && { Runtime: runtime }),
+  }
+}
+
+function containerMounts({ spec, cgroups }: ContainerOrder): object[] {
+  const bind = (source: string, target: string, mode: 'ro' | 'rw'): object => ({
+    Type: 'bind',
+    Source: source,
+    Target: target,
+    ReadOnly: mode === 'ro',
+    BindOptions: { Propagation: 'rprivate' },
+  })
+  const certificates = spec.network?.certificates
+  return [
+    ...spec.root.binds.map(({ source }, index) => bind(source, templatePlace(index), 'ro')),
+    ...(cgroups ? groupDoors(cgroups) : []).map((door, index) => bind(door, groupPlace(index), 'rw')),
+    ...(certificates === undefined ? [] : [bind(certificates, inContainer.certificates, 'ro')]),
+  ]
+}

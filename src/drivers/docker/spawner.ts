@@ -1,0 +1,136 @@
+/** A container as a process whose stdin and stdout are ours: made, attached to, started, and waited for until the engine has removed it. */
+import { writeFileSync } from 'node:fs'
+import { SandboxError } from '../../contract/errors.js'
+import { type AttachedStreams, attachedStreams } from '../../sys/docker/attach.js'
+import { EngineError, type EngineClient } from '../../sys/docker/client.js'
+import { uidOf } from '../../sys/processes.js'
+import { type ProcessEnd, type SpawnedProcess, spawnedProcess } from '../../sys/spawn.js'
+import { type ContainerOrder, containerConfig } from './container.js'
+
+export interface ContainerSpawn extends ContainerOrder {
+  readonly engine: EngineClient
+  readonly signal: AbortSignal
+}
+
+const startMs = 60_000
+const removeMs = 30_000
+const aliveMs = 1000
+
+/** Resolves when its first process is there, in the groups of its cell. Whatever keeps it from that, no container is left. */
+export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProcess> {
+  const { engine, signal } = order
+  signal.throwIfAborted()
+  const id = await create(order)
+  try {
+    signal.throwIfAborted()
+    const query = { stream: '1', stdin: '1', stdout: '1', stderr: '1' }
+    const streams = attachedStreams(await engine.hijack(`/containers/${id}/attach`, { query }))
+    try {
+      const ended = waitFor(engine, id)
+      await engine.call('POST', `/containers/${id}/start`, { timeoutMs: startMs })
+      const pid = await firstProcess({ order, id, streams, ended })
+      enterGroups(order, pid)
+      return spawned({ streams, ended, monitor: pid, remove: () => void remove(engine, id).catch(() => undefined) })
+    } catch (error) {
+      streams.stdin.destroy()
+      throw error
+    }
+  } catch (error) {
+    await remove(engine, id)
+    throw error
+  }
+}
+
+async function create(order: ContainerSpawn): Promise<string> {
+  const query = { name: `glovebox-${order.spec.id}` }
+  const created = (await order.engine.call('POST', '/containers/create', { query, body: containerConfig(order), timeoutMs: startMs })) as {
+    readonly Id?: unknown
+  }
+  if (typeof created.Id !== 'string' || !/^[0-9a-f]{12,64}$/.test(created.Id))
+    throw new SandboxError('broken', 'the container engine made a container without an id')
+  return created.Id
+}
+
+/** Quiet when it is gone, or on its way. */
+export async function remove(engine: EngineClient, id: string): Promise<void> {
+  try {
+    await engine.call('DELETE', `/containers/${id}`, { query: { force: '1', v: '1' }, timeoutMs: removeMs })
+  } catch (error) {
+    if (!(error instanceof EngineError && (error.status === 404 || error.status === 409))) throw error
+  }
+}
+
+/** Asked before the container is started, so that no end is missed. Told when it is removed: nothing of it is left then. */
+async function waitFor(engine: EngineClient, id: string): Promise<ProcessEnd> {
+  try {
+    const end = (await engine.call('POST', `/containers/${id}/wait`, { query: { condition: 'removed' }, timeoutMs: 0 })) as { readonly StatusCode?: unknown }
+    return { code: typeof end.StatusCode === 'number' ? end.StatusCode : null, signal: null }
+  } catch {
+    // An engine that went away cannot vouch for anything: what is left is looked for.
+    await remove(engine, id).catch(() => undefined)
+    return { code: null, signal: 'SIGKILL' }
+  }
+}
+
+interface Started {
+  readonly order: ContainerSpawn
+  readonly id: string
+  readonly streams: AttachedStreams
+  readonly ended: Promise<ProcessEnd>
+}
+
+async function firstProcess({ order, id, streams, ended }: Started): Promise<number> {
+  const found = (await order.engine.call('GET', `/containers/${id}/json`)) as { readonly State?: { readonly Pid?: unknown } }
+  const pid = Number(found.State?.Pid ?? 0)
+  if (pid === 0) throw await earlyEnd(streams, ended)
+  if (ownerOf(pid) !== order.hostId) {
+    throw new SandboxError('unsupported', 'the container engine runs on another machine, or where this process cannot see what it starts', {
+      hint: 'export DOCKER_HOST=unix:///var/run/docker.sock',
+    })
+  }
+  return pid
+}
+
+function ownerOf(pid: number): number | undefined {
+  try {
+    return uidOf(pid)
+  } catch {
+    return undefined
+  }
+}
+
+async function earlyEnd({ stderr, stdout }: AttachedStreams, ended: Promise<ProcessEnd>): Promise<SandboxError> {
+  let said = ''
+  stdout.resume()
+  stderr.on('error', () => undefined).on('data', (bytes: Buffer) => (said += bytes.toString('utf8')))
+  const { code } = await ended
+  const words = said.trim().split('\n').at(-1) || `its container ended with status ${code}`
+  return new SandboxError('unavailable', `the cell did not open: ${words}`, { hint: 'glovebox doctor' })
+}
+
+/** It waits for a word of ours until then, has a single thread, and cannot enter them by itself. */
+function enterGroups({ cgroups }: ContainerSpawn, pid: number): void {
+  for (const door of cgroups?.joins ?? []) writeFileSync(door, `${pid}`)
+}
+
+interface Spawned {
+  readonly streams: AttachedStreams
+  readonly ended: Promise<ProcessEnd>
+  /** The first process of the container, whose child the warden is. */
+  readonly monitor: number
+  readonly remove: () => void
+}
+
+function spawned({ streams, ended, monitor, remove: end }: Spawned): SpawnedProcess {
+  return spawnedProcess({
+    pid: monitor,
+    ...streams,
+    pipes: new Map(),
+    ended,
+    signal: end,
+    hold: () => {
+      const alive = setInterval(() => undefined, aliveMs)
+      return () => clearInterval(alive)
+    },
+  })
+}

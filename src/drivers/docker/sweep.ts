@@ -1,0 +1,21 @@
+import type { EngineClient } from '../../sys/docker/client.js'
+import { isAlive, parseOwner } from '../../sys/owner.js'
+import { labels } from './container.js'
+import { remove } from './spawner.js'
+
+interface Listed {
+  readonly Id: string
+  readonly Labels?: Readonly<Record<string, string>>
+}
+
+/** Removes the containers of owners that died; resolves to how many. Most are gone by then: a container ends with its owner's connection, and is removed when it has. */
+export async function sweepContainers(engine: EngineClient): Promise<number> {
+  const filters = JSON.stringify({ label: [labels.owner] })
+  const listed = (await engine.call('GET', '/containers/json', { query: { all: '1', filters } })) as readonly Listed[]
+  const dead = listed.filter(({ Labels }) => {
+    const owner = parseOwner(Labels?.[labels.owner] ?? '')
+    return owner !== undefined && !isAlive(owner)
+  })
+  await Promise.all(dead.map(({ Id }) => remove(engine, Id)))
+  return dead.length
+}

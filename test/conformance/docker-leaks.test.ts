@@ -1,0 +1,3 @@
+import { leakNothing } from './leaks.js'
+
+leakNothing('docker', { total: 48 })
