@@ -28,7 +28,7 @@ export interface CgroupRun {
   isPopulated(): boolean
   /** Its program is on its way and nobody waits: from the second run on, the group of the next is made meanwhile. */
   spareTime(): void
-  /** Removes the group soon, unless processes of the run are left: then it stays until it is empty or the cell is removed. Idempotent. */
+  /** The group goes to another run or is removed soon, unless processes of the run are left: then it stays until it is empty or the cell is removed. Idempotent. */
   close(): void
 }
 
@@ -97,6 +97,8 @@ class RunGroups implements CgroupRuns {
   #processes: number
   /** Made, or made as new, while nobody waits for them. */
   #spare: RunGroup[] = []
+  /** Of a run that is over and that none has followed: to remove it, and to make another, is dear where there are many cells. */
+  #resting: RunGroup | undefined
   /** Others follow, for which groups are made ahead. */
   #isBusy = false
   #preparing: NodeJS.Immediate | undefined
@@ -112,7 +114,7 @@ class RunGroups implements CgroupRuns {
     if (this.#isStopped) throw new SandboxError('closed', 'the cgroups of this cell are removed')
     if ([...this.#open.keys()].some(({ isOver }) => isOver)) this.#tidySoon()
     this.#begun += 1
-    const group = this.#spare.shift() ?? this.#make()
+    const group = this.#spare.shift() ?? this.#wake() ?? this.#make()
     const tenant: Tenant = { last: undefined, wasLate: false }
     this.#open.set(group, tenant)
     try {
@@ -203,14 +205,30 @@ class RunGroups implements CgroupRuns {
     return false
   }
 
-  /** For another run, where there will be one: which looks again when it is too early. */
+  /** As new, if that can be. */
+  #wake(): RunGroup | undefined {
+    const group = this.#resting
+    this.#resting = undefined
+    const tenant = group && this.#open.get(group)
+    return tenant && group.isEmpty && this.#renew(group, tenant) ? this.#spare.pop() : undefined
+  }
+
+  /** For another run: which looks again when it is too early. */
   #keep(group: RunGroup, tenant: Tenant): boolean {
-    if (!this.#isBusy || this.#spare.length >= mostSpare) return false
+    if (this.#spare.length >= mostSpare) return false
+    if (!this.#isBusy) {
+      if (group.canRenew) this.#resting ??= group
+      return this.#resting === group
+    }
     if (!group.isEmpty) {
       const isLate = tenant.wasLate
       tenant.wasLate = true
       return !isLate
     }
+    return this.#renew(group, tenant)
+  }
+
+  #renew(group: RunGroup, tenant: Tenant): boolean {
     tenant.last ??= group.counts()
     if (!group.renew()) return false
     this.#open.delete(group)
