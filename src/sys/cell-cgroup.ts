@@ -13,6 +13,7 @@ import {
   controllerFiles,
   type StatedLimits,
 } from './cgroup-limits.js'
+import { renewLevels } from './cgroup-renewal.js'
 import { addKnown, type CgroupRun, type CgroupRunLimits, type CgroupRuns, createRunGroups } from './cgroup-runs.js'
 import { refuseOtherLimits } from './cgroup-stated.js'
 
@@ -52,6 +53,8 @@ export interface CellCgroup {
   kill(): void
   /** Idempotent; kills what is left. */
   remove(): Promise<void>
+  /** The same groups, limits and writer for another cell, once no process of this one is left; undefined when they are not as new: then they are to be removed. */
+  renewed(): PlannedCellCgroup | undefined
 }
 
 export interface CellCgroupOrder {
@@ -232,6 +235,18 @@ class KernelCellCgroup implements CellCgroup {
     } finally {
       await this.#freezer?.release()
     }
+  }
+
+  renewed(): PlannedCellCgroup | undefined {
+    const { levels, limits } = this.#parts
+    if (this.#freezer !== undefined || this.#limits !== limits || !renewLevels(levels)) return undefined
+    const runs = this.#parts.runs.renewed()
+    if (runs === undefined) return undefined
+    const build = (): Promise<void> => {
+      runs.prepare()
+      return Promise.resolve()
+    }
+    return { cgroup: new KernelCellCgroup({ ...this.#parts, runs }), build }
   }
 
   #ask(question: (files: ControllerFiles, guest: Group) => object): object[] {

@@ -42,6 +42,8 @@ export interface CgroupRuns {
   followProcesses(processes: number): void
   /** No group is made any more, and those of runs that are over go if they can. */
   stop(): void
+  /** The same for another cell, with the groups that are left; undefined when what was done in them would show. These are stopped. */
+  renewed(): CgroupRuns | undefined
 }
 
 export interface RunGroupsOrder {
@@ -49,6 +51,13 @@ export interface RunGroupsOrder {
   /** The user that puts runs into their groups; undefined when it is who made the cell. */
   readonly writer: number | undefined
   readonly processes: number
+}
+
+/** Groups of another cell's runs, which are as new. */
+interface Inherited {
+  readonly spare: readonly RunGroup[]
+  /** How many names were given. */
+  readonly made: number
 }
 
 export function createRunGroups(order: RunGroupsOrder): CgroupRuns {
@@ -72,6 +81,7 @@ const uncounted: CgroupRuns = {
   hits: () => ({ oomKills: undefined, processHits: undefined }),
   followProcesses: () => undefined,
   stop: () => undefined,
+  renewed: () => uncounted,
 }
 
 /** So many runs at once have their counts kept open. */
@@ -105,9 +115,11 @@ class RunGroups implements CgroupRuns {
   #tidying: NodeJS.Immediate | undefined
   #isStopped = false
 
-  constructor(order: RunGroupsOrder) {
+  constructor(order: RunGroupsOrder, inherited?: Inherited) {
     this.#order = order
     this.#processes = order.processes
+    this.#spare.push(...(inherited?.spare ?? []))
+    this.#made = inherited?.made ?? 0
   }
 
   begin(limits: CgroupRunLimits): CgroupRun {
@@ -154,10 +166,25 @@ class RunGroups implements CgroupRuns {
     for (const group of this.#open.keys()) group.followProcesses(processes)
   }
 
-  stop(): void {
+  renewed(): CgroupRuns | undefined {
+    this.#halt()
+    const over = [...this.#open.keys()]
+    if (!over.every((group) => group.isOver && group.isEmpty && group.renew())) return undefined
+    this.#open.clear()
+    const [kept, others] = [this.#spare.concat(over).slice(0, mostSpare), this.#spare.concat(over).slice(mostSpare)]
+    this.#spare = []
+    for (const group of others) group.discard()
+    return new RunGroups(this.#order, { spare: kept, made: this.#made })
+  }
+
+  #halt(): void {
     this.#isStopped = true
     clearImmediate(this.#preparing)
     clearImmediate(this.#tidying)
+  }
+
+  stop(): void {
+    this.#halt()
     for (const group of this.#spare.splice(0)) group.discard()
     for (const group of this.#open.keys()) {
       if (group.isOver) group.discard()
