@@ -30,6 +30,11 @@ export class LeaseShelf<Ids> {
     return index < 0 ? undefined : this.#kept.splice(index, 1)[0]
   }
 
+  /** Whether what a cell had that is over now would be kept. */
+  get hasRoom(): boolean {
+    return this.#kept.length < Math.min(this.#most, this.#cells - 1)
+  }
+
   /** Of a cell that is over. Resolves when all is gone that is not kept. */
   async put(kept: KeptLease<Ids> | undefined): Promise<void> {
     this.#cells -= 1

@@ -101,7 +101,7 @@ interface LeaseParts {
 }
 
 async function release({ ids, cgroup, held, key, shelf }: LeaseParts, end: LeaseEnd = { isCertain: false }): Promise<void> {
-  const planned = key === undefined || !end.isCertain ? undefined : cgroup?.renewed()
+  const planned = key !== undefined && end.isCertain && shelf.hasRoom ? cgroup?.renewed() : undefined
   try {
     if (key === undefined || planned === undefined) await remove({ ids, cgroup })
   } finally {
