@@ -42,6 +42,8 @@ export interface CgroupRuns {
   followProcesses(processes: number): void
   /** No group is made any more, and those of runs that are over go if they can. */
   stop(): void
+  /** No group is made any more, and those that no run is in go now. */
+  clear(): void
   /** The same for another cell, with the groups that are left; undefined when what was done in them would show. These are stopped. */
   renewed(): CgroupRuns | undefined
 }
@@ -81,6 +83,7 @@ const uncounted: CgroupRuns = {
   hits: () => ({ oomKills: undefined, processHits: undefined }),
   followProcesses: () => undefined,
   stop: () => undefined,
+  clear: () => undefined,
   renewed: () => uncounted,
 }
 
@@ -183,13 +186,15 @@ class RunGroups implements CgroupRuns {
     clearImmediate(this.#tidying)
   }
 
-  stop(): void {
+  clear(): void {
     this.#halt()
     for (const group of this.#spare.splice(0)) group.discard()
-    for (const group of this.#open.keys()) {
-      if (group.isOver) group.discard()
-      else group.letGo()
-    }
+    for (const group of this.#open.keys()) if (group.isOver) group.discard()
+  }
+
+  stop(): void {
+    this.clear()
+    for (const group of this.#open.keys()) if (!group.isOver) group.letGo()
   }
 
   #make(): RunGroup {

@@ -29,6 +29,8 @@ export interface CellParts {
   readonly remains: () => readonly number[]
   /** Its end waits for those of others, where many end at once: none is to be taken for stuck because the machine is busy. */
   readonly inTurn: Turnstile
+  /** Something to do while it ends. */
+  readonly clear: Lease['clear']
   /** Gives back what was taken for the cell; called once, when none of its processes is left. */
   readonly release: Lease['release']
 }
@@ -113,9 +115,10 @@ export class BwrapCell implements Cell {
   }
 
   async #close(): Promise<void> {
-    const { process, inspection, cgroup, remains, inTurn, release } = this.#parts
+    const { process, inspection, cgroup, remains, inTurn, clear, release } = this.#parts
     // What is frozen may be unable to end, and would keep its pid namespace from ending.
     if (this.#isPaused) cgroup?.killFrozen()
+    else setImmediate(clear)
     const [isCertain] = await inTurn(() => Promise.all([endProcess(process, remains), inspection.close()]))
     await release({ isCertain })
   }

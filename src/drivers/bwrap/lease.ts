@@ -21,6 +21,8 @@ export interface Lease {
   readonly remains: () => readonly number[]
   /** So many of the leases end at once. */
   readonly inTurn: Turnstile
+  /** While the cell ends: what of its groups is empty goes already, unless another cell is to have them. */
+  readonly clear: () => void
   /** When no process of the cell is left. */
   readonly release: (end?: LeaseEnd) => Promise<void>
 }
@@ -64,7 +66,17 @@ export async function createLessor({ hasRanges, cgroups }: LessorOptions): Promi
         const planned = kept?.planned ?? groups?.plan({ id: spec.id, writer: writerOf(spec, ids), ...cgroupLimits(spec, spec.limits) })
         const parts = { ids, cgroup: planned?.cgroup, held, key, shelf }
         const buildGroups = async (): Promise<void> => planned?.build()
-        return { ids: ids.ids, cgroup: planned?.cgroup, buildGroups, holds, remains: ids.remains, inTurn, release: (end) => release(parts, end) }
+        const { remains } = ids
+        let isOver = false
+        const clear = (): void => {
+          // By then the groups may be another cell's.
+          if (!isOver && (key === undefined || !shelf.hasRoom)) planned?.cgroup.clear()
+        }
+        const end = (how?: LeaseEnd): Promise<void> => {
+          isOver = true
+          return release(parts, how)
+        }
+        return { ids: ids.ids, cgroup: planned?.cgroup, buildGroups, holds, remains, inTurn, clear, release: end }
       } catch (error) {
         ids?.release()
         held?.[Symbol.dispose]()
