@@ -55,12 +55,13 @@ export class ReadyPrograms {
   #alike = 0
   #soon: NodeJS.Immediate | undefined
   #isOver = false
-  readonly #unwanted: NodeJS.Timeout | undefined
+  #unwanted: NodeJS.Timeout | undefined
 
   constructor(surroundings: () => ProgramSurroundings, first?: Held) {
     this.#surroundings = surroundings
     this.#held = first
-    if (first?.staysMs !== undefined) this.#unwanted = setTimeout(() => this.#held === first && void this.drop(), first.staysMs).unref()
+    // Not before it is ready: what is found of it until then must be told.
+    if (first?.staysMs !== undefined) void first.made.then(() => this.#dropLater(first, first.staysMs))
   }
 
   /** One of this kind, which is the taker's from then on; also one that is being made, unless that takes long or the taker gives up first. Of no kind there is none. */
@@ -109,6 +110,13 @@ export class ReadyPrograms {
     clearImmediate(this.#soon)
     clearTimeout(this.#unwanted)
     void this.#held?.made.then((ready) => ready?.run.close().catch(() => undefined))
+  }
+
+  #dropLater(held: Held, afterMs: number | undefined): void {
+    if (this.#isOver || this.#held !== held) return
+    this.#unwanted = setTimeout(() => {
+      if (this.#held === held) void this.drop()
+    }, afterMs).unref()
   }
 
   #make(): void {
