@@ -12,6 +12,7 @@ import type { SpawnedProcess } from '../sys/spawn.js'
 import { workdir } from './arguments.js'
 import type { CellInspection } from './cell-inspection.js'
 import type { CellLimits } from './cell-limits.js'
+import type { Lease } from './lease.js'
 import type { Turnstile } from './turnstile.js'
 
 export interface CellParts {
@@ -28,8 +29,10 @@ export interface CellParts {
   readonly remains: () => readonly number[]
   /** Its end waits for those of others, where many end at once: none is to be taken for stuck because the machine is busy. */
   readonly inTurn: Turnstile
+  /** Something to do while it ends. */
+  readonly clear: Lease['clear']
   /** Gives back what was taken for the cell; called once, when none of its processes is left. */
-  readonly release: () => Promise<void>
+  readonly release: Lease['release']
 }
 
 /** How long a warden may take to end by itself. */
@@ -112,16 +115,17 @@ export class NamespaceCell implements Cell {
   }
 
   async #close(): Promise<void> {
-    const { process, inspection, cgroup, remains, inTurn, release } = this.#parts
+    const { process, inspection, cgroup, remains, inTurn, clear, release } = this.#parts
     // What is frozen may be unable to end, and would keep its pid namespace from ending.
     if (this.#isPaused) cgroup?.killFrozen()
-    await inTurn(() => Promise.all([endProcess(process, remains), inspection.close()]))
-    await release()
+    else setImmediate(clear)
+    const [isCertain] = await inTurn(() => Promise.all([endProcess(process, remains), inspection.close()]))
+    await release({ isCertain })
   }
 }
 
-/** Ends the warden by ending its stdin, or by force; resolves when no process of the cell is left. */
-export async function endProcess(process: SpawnedProcess, remains: () => readonly number[]): Promise<void> {
+/** Ends the warden by ending its stdin, or by force; resolves when no process of the cell is left, to whether the monitor vouches for that. */
+export async function endProcess(process: SpawnedProcess, remains: () => readonly number[]): Promise<boolean> {
   const { channel } = process
   const ended = process.wait()
   channel.on('error', ignoreBrokenChannel)
@@ -132,7 +136,9 @@ export async function endProcess(process: SpawnedProcess, remains: () => readonl
   if (!(await within(ended, graceMs))) process.signal('SIGKILL')
   const end = await ended
   channel.destroy()
-  if (end.signal !== null) await killRemains(remains)
+  if (end.signal === null) return true
+  await killRemains(remains)
+  return false
 }
 
 /** A monitor that was killed leaves the rest to the kernel, which takes its time. */

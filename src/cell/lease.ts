@@ -6,6 +6,7 @@ import { argumentsOf, findProcesses, killProcess } from '../sys/processes.js'
 import { createUidRanges, processesIn } from '../sys/uid-ranges.js'
 import { type CellIds, cellVariable, cradleId, wardenId } from './arguments.js'
 import { cgroupLimits } from './cell-limits.js'
+import { LeaseShelf } from './lease-shelf.js'
 import { createTurnstile, type Turnstile } from './turnstile.js'
 
 /** What a cell has of the host's for as long as it lives. It is on record, so that it is found again whatever happens to its owner. */
@@ -20,8 +21,15 @@ export interface Lease {
   readonly remains: () => readonly number[]
   /** So many of the leases end at once. */
   readonly inTurn: Turnstile
+  /** While the cell ends: what of its groups is empty goes already, unless another cell is to have them. */
+  readonly clear: () => void
   /** When no process of the cell is left. */
-  readonly release: () => Promise<void>
+  readonly release: (end?: LeaseEnd) => Promise<void>
+}
+
+export interface LeaseEnd {
+  /** Whether the kernel itself has told that none of its processes is left: only then may another cell have what this had. */
+  readonly isCertain: boolean
 }
 
 export interface Lessor {
@@ -36,6 +44,8 @@ export interface LessorOptions {
 type IdLease = Pick<Lease, 'ids' | 'remains'> & { readonly release: () => void }
 
 const mostEndings = 32
+/** So many leases of cells that are over are kept for others. */
+const mostKept = 16
 
 /** Clears away what dead owners left, then hands out what is free. */
 export async function createLessor({ hasRanges, cgroups }: LessorOptions): Promise<Lessor> {
@@ -44,25 +54,49 @@ export async function createLessor({ hasRanges, cgroups }: LessorOptions): Promi
   const holds = groups === undefined ? [] : limitsHeldBy(groups)
   await groups?.sweep()
   const inTurn = createTurnstile(mostEndings)
+  const shelf = new LeaseShelf<IdLease>({ most: mostKept, remove: ({ ids, planned }) => remove({ ids, cgroup: planned.cgroup }) })
   return {
     lease(spec) {
       const held = spec.root.hold?.(spec.id)
-      let ids: IdLease | undefined
+      const key = hasRanges && groups ? keyOf(spec) : undefined
+      const kept = shelf.take(key)
+      let ids = kept?.ids
       try {
-        ids = leaseIds(spec.id)
-        // A program in a liner enters its groups with the id of whoever made it; the warden may open what belongs to any of the cell's ids.
-        const writer = ids.ids.kind === 'range' ? ids.ids.base + (spec.liners ? cradleId : wardenId) : undefined
-        const planned = groups?.plan({ id: spec.id, writer, ...cgroupLimits(spec, spec.limits) })
-        const parts = { ids, cgroup: planned?.cgroup, held }
+        ids ??= leaseIds(spec.id)
+        const planned = kept?.planned ?? groups?.plan({ id: spec.id, writer: writerOf(spec, ids), ...cgroupLimits(spec, spec.limits) })
+        const parts = { ids, cgroup: planned?.cgroup, held, key, shelf }
         const buildGroups = async (): Promise<void> => planned?.build()
-        return { ids: ids.ids, cgroup: planned?.cgroup, buildGroups, holds, remains: ids.remains, inTurn, release: () => release(parts) }
+        const { remains } = ids
+        let isOver = false
+        const clear = (): void => {
+          // By then the groups may be another cell's.
+          if (!isOver && (key === undefined || !shelf.hasRoom)) planned?.cgroup.clear()
+        }
+        const end = (how?: LeaseEnd): Promise<void> => {
+          isOver = true
+          return release(parts, how)
+        }
+        return { ids: ids.ids, cgroup: planned?.cgroup, buildGroups, holds, remains, inTurn, clear, release: end }
       } catch (error) {
         ids?.release()
         held?.[Symbol.dispose]()
+        shelf.put(undefined).catch(() => undefined)
         throw error
       }
     },
   }
+}
+
+/** What cells have in common that may follow each other in the same ids and groups; undefined for one that is held to more than new groups are. */
+function keyOf({ limits, liners }: CellSpec): string | undefined {
+  const { memoryBytes, cpus, processes, readBytesPerSecond, writeBytesPerSecond } = limits
+  if (readBytesPerSecond !== undefined || writeBytesPerSecond !== undefined) return undefined
+  return [memoryBytes, cpus, processes, liners === true].join(' ')
+}
+
+/** A program in a liner enters its groups with the id of whoever made it; the warden may open what belongs to any of the cell's ids. */
+function writerOf({ liners }: CellSpec, { ids }: IdLease): number | undefined {
+  return ids.kind === 'range' ? ids.base + (liners ? cradleId : wardenId) : undefined
 }
 
 function limitsHeldBy({ enforces }: Cgroups): CgroupLimit[] {
@@ -73,14 +107,26 @@ interface LeaseParts {
   readonly ids: IdLease
   readonly cgroup: CellCgroup | undefined
   readonly held: Disposable | undefined
+  /** Undefined for one that no other cell may have. */
+  readonly key: string | undefined
+  readonly shelf: LeaseShelf<IdLease>
 }
 
-async function release({ ids, cgroup, held }: LeaseParts): Promise<void> {
+async function release({ ids, cgroup, held, key, shelf }: LeaseParts, end: LeaseEnd = { isCertain: false }): Promise<void> {
+  const planned = key !== undefined && end.isCertain && shelf.hasRoom ? cgroup?.renewed() : undefined
+  try {
+    if (key === undefined || planned === undefined) await remove({ ids, cgroup })
+  } finally {
+    held?.[Symbol.dispose]()
+    await shelf.put(key === undefined || planned === undefined ? undefined : { key, ids, planned })
+  }
+}
+
+async function remove({ ids, cgroup }: Pick<LeaseParts, 'ids' | 'cgroup'>): Promise<void> {
   try {
     await cgroup?.remove()
   } finally {
     ids.release()
-    held?.[Symbol.dispose]()
   }
 }
 

@@ -75,6 +75,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
       cgroup: lease.cgroup,
       remains: lease.remains,
       inTurn: lease.inTurn,
+      clear: lease.clear,
       release: lease.release,
     })
   } catch (error) {
@@ -89,12 +90,16 @@ async function launch({ spawn, lease }: Opening, order: SpawnOrder): Promise<Spa
   const [spawned, built] = await Promise.allSettled([spawn(order), orderIsOut().then(() => lease.buildGroups())])
   if (spawned.status === 'rejected') throw spawned.reason
   const { value: process } = spawned
-  if (built.status === 'rejected') {
+  try {
+    if (built.status === 'rejected') throw built.reason
+    if (lease.cgroup) process.channel.write(groupsAreThere)
+    // Whether they are as they were told to be is asked while the launcher goes on.
+    lease.cgroup?.checkBuilt()
+    return process
+  } catch (error) {
     await endProcess(process, lease.remains)
-    throw built.reason
+    throw error
   }
-  if (lease.cgroup) process.channel.write(groupsAreThere)
-  return process
 }
 
 /** What is said to a launcher that stays goes over connections, which are there a turn of the event loop later. */

@@ -1,9 +1,10 @@
 import { join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
+import { buildGroups, isRemovedAtOnce, settleGroups } from './cgroup-building.js'
 import { changeLimits } from './cgroup-change.js'
 import { findFreezer, type Freezer, thawDead } from './cgroup-freezer.js'
 import { type CgroupTree, Group } from './cgroup-files.js'
-import { doorOf, handedDown, type Hierarchy, type Levels, levelsOf, onlyFreezes, runControllers, settingsOf } from './cgroup-levels.js'
+import { doorOf, type Hierarchy, type Levels, levelsOf, onlyFreezes, runControllers, settingsOf } from './cgroup-levels.js'
 import {
   type CgroupHits,
   type CgroupLimits,
@@ -13,6 +14,7 @@ import {
   controllerFiles,
   type StatedLimits,
 } from './cgroup-limits.js'
+import { renewLevels } from './cgroup-renewal.js'
 import { addKnown, type CgroupRun, type CgroupRunLimits, type CgroupRuns, createRunGroups } from './cgroup-runs.js'
 import { refuseOtherLimits } from './cgroup-stated.js'
 
@@ -30,8 +32,10 @@ export interface CellCgroup {
   readonly guestJoins: readonly string[]
   /** Where they have: a program writes to `file` in the folder of its run's name. */
   readonly runJoins: readonly { readonly folder: string; readonly file: string }[]
-  /** Once the first process of the cell runs, before any guest does. */
+  /** Once the first process of the cell runs, before any guest does. Throws as `checkBuilt` does. */
   settle(): void
+  /** Throws SandboxError('unsupported') when the kernel states other limits than it was told. In version 2, where they are not there yet, `settle` does. */
+  checkBuilt(): void
   beginRun(limits: CgroupRunLimits): CgroupRun
   /** The folders that a guest is in, given the name of its run; of any guest, beneath one of these in each hierarchy. */
   places(run: string | undefined): readonly string[]
@@ -50,8 +54,12 @@ export interface CellCgroup {
   /** Every guest, if they were ever frozen: what is frozen may be unable to end. */
   killFrozen(): void
   kill(): void
+  /** While the cell ends: removes what is empty already, and nothing can begin any more. */
+  clear(): void
   /** Idempotent; kills what is left. */
   remove(): Promise<void>
+  /** The same groups, limits and writer for another cell, once no process of this one is left; undefined when they are not as new: then they are to be removed. */
+  renewed(): PlannedCellCgroup | undefined
 }
 
 export interface CellCgroupOrder {
@@ -81,7 +89,13 @@ export function planCellCgroup({ hierarchies, tree, name, limits, writer }: Cell
 export async function createCellCgroup(order: CellCgroupOrder): Promise<CellCgroup> {
   const { cgroup, build } = planCellCgroup(order)
   await build()
-  return cgroup
+  try {
+    cgroup.checkBuilt()
+    return cgroup
+  } catch (error) {
+    await cgroup.remove()
+    throw error
+  }
 }
 
 async function build(cell: KernelCellCgroup): Promise<void> {
@@ -135,9 +149,7 @@ class KernelCellCgroup implements CellCgroup {
     const bounds = this.#parts.levels.flatMap((level) => settingsOf(level))
     // In version 2 the guests' limits come with `settle`: until then no group beneath the cell's has any.
     for (const { files, group, limitsFrom, isCell, version } of bounds) if (isCell || version === 1) files.limit(group, limitsFrom(this.#limits))
-    if (this.#parts.levels.some(({ hierarchy }) => hierarchy.version === 2)) return
-    this.#refuseOthers()
-    this.#parts.runs.prepare()
+    if (this.#parts.levels.every(({ hierarchy }) => hierarchy.version === 1)) this.#parts.runs.prepare()
   }
 
   settle(): void {
@@ -147,6 +159,15 @@ class KernelCellCgroup implements CellCgroup {
       for (const { files, group, limitsFrom, isCell } of settingsOf(level)) if (!isCell) files.limit(group, limitsFrom(this.#limits))
     }
     if (unified.length > 0) this.#refuseOthers()
+  }
+
+  checkBuilt(): void {
+    if (this.#parts.levels.every(({ hierarchy }) => hierarchy.version === 1)) this.#refuseOthers()
+  }
+
+  #refuseOthers(): void {
+    const controllers = this.#parts.levels.flatMap(({ hierarchy }) => hierarchy.controllers)
+    refuseOtherLimits({ stated: this.stated(), limits: this.#limits, controllers })
   }
 
   beginRun(limits: CgroupRunLimits): CgroupRun {
@@ -224,6 +245,12 @@ class KernelCellCgroup implements CellCgroup {
     void this.#freezer?.release()
   }
 
+  clear(): void {
+    this.#parts.runs.clear()
+    // One that holds the warden too has to wait for its end.
+    for (const { cell, warden, guest } of this.#parts.levels) if (guest.tryRemove() === undefined && warden === undefined && cell !== guest) cell.tryRemove()
+  }
+
   async remove(): Promise<void> {
     this.#parts.runs.stop()
     try {
@@ -234,6 +261,18 @@ class KernelCellCgroup implements CellCgroup {
     }
   }
 
+  renewed(): PlannedCellCgroup | undefined {
+    const { levels, limits } = this.#parts
+    if (this.#freezer !== undefined || this.#limits !== limits || !renewLevels(levels)) return undefined
+    const runs = this.#parts.runs.renewed()
+    if (runs === undefined) return undefined
+    const build = (): Promise<void> => {
+      runs.prepare()
+      return Promise.resolve()
+    }
+    return { cgroup: new KernelCellCgroup({ ...this.#parts, runs }), build }
+  }
+
   #ask(question: (files: ControllerFiles, guest: Group) => object): object[] {
     return this.#parts.levels.flatMap(({ hierarchy, guest }) =>
       hierarchy.controllers.map((name) => {
@@ -241,44 +280,5 @@ class KernelCellCgroup implements CellCgroup {
         return files === undefined ? {} : question(files, guest)
       }),
     )
-  }
-
-  #refuseOthers(): void {
-    const controllers = this.#parts.levels.flatMap(({ hierarchy }) => hierarchy.controllers)
-    refuseOtherLimits({ stated: this.stated(), limits: this.#limits, controllers })
-  }
-}
-
-/** Most cells are empty when they end, and then nothing has to be listed, killed or thawed. The kernel removes no group with anything in it. */
-function isRemovedAtOnce({ cell, warden, guest }: Levels): boolean {
-  return [...new Set([guest, warden, cell])].every((group) => group === undefined || group.tryRemove() === undefined)
-}
-
-function buildGroups({ hierarchy, cell, warden, guest }: Levels): void {
-  cell.make()
-  // Before Linux 5.11 a group of version 1 counted what is beneath it only when told to, and while it was empty.
-  if (hierarchy.version === 1 && hierarchy.controllers.includes('memory') && cell.number('memory.use_hierarchy') === 0) cell.write('memory.use_hierarchy', '1')
-  for (const group of new Set([warden, guest])) if (group !== cell) group?.make()
-}
-
-/** What is in the cell's own group goes to `warden`, because a group with processes in it hands no controllers down. */
-function settleGroups({ hierarchy, cell, warden, guest }: Levels, writer: number | undefined): void {
-  for (let left = membersOf(cell); left.length > 0; left = membersOf(cell)) for (const pid of left) moveTo(warden as Group, pid)
-  cell.write('cgroup.subtree_control', handedDown(hierarchy.controllers).join(' '))
-  guest.write('cgroup.subtree_control', handedDown(runControllers(hierarchy)).join(' '))
-  // Whoever moves a process needs a right to the group above both.
-  if (writer !== undefined) cell.giveDoor('cgroup.procs', writer)
-}
-
-function membersOf(group: Group): string[] {
-  return (group.read('cgroup.procs') ?? '').split('\n').filter((pid) => Number(pid) > 0)
-}
-
-/** Quiet about one that has ended meanwhile. */
-function moveTo(group: Group, pid: string): void {
-  try {
-    group.write('cgroup.procs', pid)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }

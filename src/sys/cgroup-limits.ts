@@ -50,7 +50,7 @@ export interface ControllerFiles {
   usage(group: Group): Partial<CgroupUsage>
   now(group: Group): Partial<CgroupNow>
   hits(group: Group): Partial<CgroupHits>
-  /** Lets an empty group that a run is done with count as a new one does. False where it cannot, or what that run did would show. */
+  /** Lets an empty group that a run or a cell is done with count as a new one does. False where it cannot, or what was done in it would show. */
   renew?(group: Group): boolean
 }
 
@@ -134,6 +134,12 @@ const cpu1: ControllerFiles = {
   stated(group) {
     const [quota = -1, period = periodUs] = ['cpu.cfs_quota_us', 'cpu.cfs_period_us'].map((name) => group.number(name))
     return { cpus: quota > 0 ? quota / period : undefined }
+  },
+  // Setting it gives back what was used of it in this period.
+  renew(group) {
+    const quota = group.number('cpu.cfs_quota_us')
+    if (quota !== undefined) group.write('cpu.cfs_quota_us', `${quota}`)
+    return quota !== undefined
   },
 }
 

@@ -121,6 +121,11 @@ export class RunGroup {
     return this.#groups.find(({ hierarchy }) => hierarchy.controllers.includes('pids'))?.group.number('pids.current') === 0
   }
 
+  /** Where the kernel begins counts anew. */
+  get canRenew(): boolean {
+    return this.#counters.every(({ files }) => files.renew !== undefined)
+  }
+
   /**
    * Makes of an empty one, which a run is done with, one for another, and says whether it is: that costs a fraction of removing it and making another. Only where the
    * kernel can begin all of its counts anew, and nothing of the run shows in it.

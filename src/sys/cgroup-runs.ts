@@ -28,7 +28,7 @@ export interface CgroupRun {
   isPopulated(): boolean
   /** Its program is on its way and nobody waits: from the second run on, the group of the next is made meanwhile. */
   spareTime(): void
-  /** Removes the group soon, unless processes of the run are left: then it stays until it is empty or the cell is removed. Idempotent. */
+  /** The group goes to another run or is removed soon, unless processes of the run are left: then it stays until it is empty or the cell is removed. Idempotent. */
   close(): void
 }
 
@@ -42,6 +42,10 @@ export interface CgroupRuns {
   followProcesses(processes: number): void
   /** No group is made any more, and those of runs that are over go if they can. */
   stop(): void
+  /** No group is made any more, and those that no run is in go now. */
+  clear(): void
+  /** The same for another cell, with the groups that are left; undefined when what was done in them would show. These are stopped. */
+  renewed(): CgroupRuns | undefined
 }
 
 export interface RunGroupsOrder {
@@ -49,6 +53,13 @@ export interface RunGroupsOrder {
   /** The user that puts runs into their groups; undefined when it is who made the cell. */
   readonly writer: number | undefined
   readonly processes: number
+}
+
+/** Groups of another cell's runs, which are as new. */
+interface Inherited {
+  readonly spare: readonly RunGroup[]
+  /** How many names were given. */
+  readonly made: number
 }
 
 export function createRunGroups(order: RunGroupsOrder): CgroupRuns {
@@ -72,6 +83,8 @@ const uncounted: CgroupRuns = {
   hits: () => ({ oomKills: undefined, processHits: undefined }),
   followProcesses: () => undefined,
   stop: () => undefined,
+  clear: () => undefined,
+  renewed: () => uncounted,
 }
 
 /** So many runs at once have their counts kept open. */
@@ -97,22 +110,26 @@ class RunGroups implements CgroupRuns {
   #processes: number
   /** Made, or made as new, while nobody waits for them. */
   #spare: RunGroup[] = []
+  /** Of a run that is over and that none has followed: to remove it, and to make another, is dear where there are many cells. */
+  #resting: RunGroup | undefined
   /** Others follow, for which groups are made ahead. */
   #isBusy = false
   #preparing: NodeJS.Immediate | undefined
   #tidying: NodeJS.Immediate | undefined
   #isStopped = false
 
-  constructor(order: RunGroupsOrder) {
+  constructor(order: RunGroupsOrder, inherited?: Inherited) {
     this.#order = order
     this.#processes = order.processes
+    this.#spare.push(...(inherited?.spare ?? []))
+    this.#made = inherited?.made ?? 0
   }
 
   begin(limits: CgroupRunLimits): CgroupRun {
     if (this.#isStopped) throw new SandboxError('closed', 'the cgroups of this cell are removed')
     if ([...this.#open.keys()].some(({ isOver }) => isOver)) this.#tidySoon()
     this.#begun += 1
-    const group = this.#spare.shift() ?? this.#make()
+    const group = this.#spare.shift() ?? this.#wake() ?? this.#make()
     const tenant: Tenant = { last: undefined, wasLate: false }
     this.#open.set(group, tenant)
     try {
@@ -152,15 +169,32 @@ class RunGroups implements CgroupRuns {
     for (const group of this.#open.keys()) group.followProcesses(processes)
   }
 
-  stop(): void {
+  renewed(): CgroupRuns | undefined {
+    this.#halt()
+    const over = [...this.#open.keys()]
+    if (!over.every((group) => group.isOver && group.isEmpty && group.renew())) return undefined
+    this.#open.clear()
+    const [kept, others] = [this.#spare.concat(over).slice(0, mostSpare), this.#spare.concat(over).slice(mostSpare)]
+    this.#spare = []
+    for (const group of others) group.discard()
+    return new RunGroups(this.#order, { spare: kept, made: this.#made })
+  }
+
+  #halt(): void {
     this.#isStopped = true
     clearImmediate(this.#preparing)
     clearImmediate(this.#tidying)
+  }
+
+  clear(): void {
+    this.#halt()
     for (const group of this.#spare.splice(0)) group.discard()
-    for (const group of this.#open.keys()) {
-      if (group.isOver) group.discard()
-      else group.letGo()
-    }
+    for (const group of this.#open.keys()) if (group.isOver) group.discard()
+  }
+
+  stop(): void {
+    this.clear()
+    for (const group of this.#open.keys()) if (!group.isOver) group.letGo()
   }
 
   #make(): RunGroup {
@@ -203,14 +237,30 @@ class RunGroups implements CgroupRuns {
     return false
   }
 
-  /** For another run, where there will be one: which looks again when it is too early. */
+  /** As new, if that can be. */
+  #wake(): RunGroup | undefined {
+    const group = this.#resting
+    this.#resting = undefined
+    const tenant = group && this.#open.get(group)
+    return tenant && group.isEmpty && this.#renew(group, tenant) ? this.#spare.pop() : undefined
+  }
+
+  /** For another run: which looks again when it is too early. */
   #keep(group: RunGroup, tenant: Tenant): boolean {
-    if (!this.#isBusy || this.#spare.length >= mostSpare) return false
+    if (this.#spare.length >= mostSpare) return false
+    if (!this.#isBusy) {
+      if (group.canRenew) this.#resting ??= group
+      return this.#resting === group
+    }
     if (!group.isEmpty) {
       const isLate = tenant.wasLate
       tenant.wasLate = true
       return !isLate
     }
+    return this.#renew(group, tenant)
+  }
+
+  #renew(group: RunGroup, tenant: Tenant): boolean {
     tenant.last ??= group.counts()
     if (!group.renew()) return false
     this.#open.delete(group)

@@ -98,6 +98,8 @@ describe('a program that was made ready', () => {
     const killer = await sandbox.spawn('trap "" TERM; read line; kill -9 -1; echo done; read line')
     await warmUp(sandbox)
     const [pid] = waiting()
+    // Until it has its filter it may still be nobody's that a guest can kill.
+    await waitUntil(() => /^Seccomp:\t2/m.test(readFileSync(`/proc/${pid}/status`, 'latin1')))
     await killer.stdin.write('\n')
     await waitUntil(() => !waiting().includes(pid as number))
     expect((await sandbox.run('echo next')).stdout).toBe('next\n')

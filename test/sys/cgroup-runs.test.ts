@@ -106,14 +106,15 @@ describe('a run', () => {
     expect(Math.abs(taken - idle - 100 * MiB)).toBeLessThan(0.05 * 100 * MiB + 2 * MiB)
   })
 
-  it('leaves no group soon after it is closed, and one with its limits while processes are left', async () => {
+  it('leaves at most one group, for the next, soon after it is closed, and one with its limits while processes are left', async () => {
     const cell = await create()
-    const [done, lingering] = [begin(cell), begin(cell, { processes: 2 })]
+    const [first, done, lingering] = [begin(cell), begin(cell), begin(cell, { processes: 2 })]
     const left = lingering.start(['sleep', '60'])
     while (!readFileSync(lingering.doors.at(-1) as string, 'latin1').includes(`${left.pid}`)) await sleep(2)
-    for (const run of [done, lingering, done]) run.close()
+    for (const run of [first, done, lingering, done]) run.close()
     const folders = (name: string | undefined): string[] => cell.runJoins.map(({ folder }) => join(folder, name as string)).filter(existsSync)
     await expect.poll(() => folders(done.name)).toEqual([])
+    await expect.poll(() => folders(first.name).length).toBe(isUnified ? 0 : cell.runJoins.length)
     expect(folders(lingering.name).length).toBe(cell.runJoins.length)
     left.kill('SIGKILL')
     await endOf(left)
@@ -149,6 +150,26 @@ describe('a run', () => {
     begin(cell).spareTime()
     await idle()
     expect(runsOf().sort()).toEqual(['r1', 'r2', 'r3'])
+  })
+
+  testUnless(isUnified && 'version 2 begins no counts anew')('that was the first leaves its group to the second, which tells only its own counts', async () => {
+    const cell = await create({ memoryBytes: 256 * MiB, cpus: 2 })
+    // The group of the first is made when nothing else is to be done.
+    await sleep(5)
+    const first = begin(cell)
+    await endOf(first.start(python('x = b"x" * (100 * 2**20)\nimport time\nwhile time.process_time() < 0.3: pass')))
+    first.close()
+    await sleep(5)
+    const second = begin(cell)
+    expect(second.name).toBe(first.name)
+    await endOf(second.start(python('')))
+    for (const [run, isLarge] of [
+      [first, true],
+      [second, false],
+    ] as const) {
+      const { cpuMs = 0, memoryPeakBytes = 0 } = run.counts()
+      expect([cpuMs > 250, memoryPeakBytes > 50 * MiB]).toEqual([isLarge, isLarge])
+    }
   })
 
   testUnless(isUnified && 'version 2 begins no counts anew')(

@@ -8,10 +8,13 @@ import { statePlace } from '../../../src/sys/places.js'
 import { innerPid } from '../../../src/sys/posture/process-tree.js'
 import { argumentsOf, findProcesses, parentOf } from '../../../src/sys/processes.js'
 import { mountsButThoseOfTests } from '../../mounts.js'
+import { testUnless } from '../../unless.js'
 import { startScript } from '../../sys/run-script.js'
 import { openGuest, specOf } from './open-guest.js'
 
 const never = new AbortController().signal
+const keepsNothing =
+  (process.getuid?.() !== 0 || !existsSync('/sys/fs/cgroup/pids')) && 'only with ids of their own and cgroups of version 1 do cells leave anything to others'
 /** One for all that count what is left, so that there is one server which launches for it. */
 const driver = createBwrapDriver()
 
@@ -162,6 +165,47 @@ test('kill -9 of the owner leaves no process, and the next engine sweeps its rec
   await (await openGuest())[Symbol.asyncDispose]()
   expect(recordsOf(owner)).toEqual([])
   expect(cgroupsOf(owner)).toEqual([])
+})
+
+testUnless(keepsNothing)("what an ended cell had is another's while there are cells, and with the last of them nothing is left", async () => {
+  await settle()
+  const before = holdings()
+  const [stays, first] = [await openGuest({ driver }), await openGuest({ driver })]
+  expect(await first.sh('echo 1 > /tmp/mine; echo first')).toBe('first\n')
+  const had = holdings()
+  await first[Symbol.asyncDispose]()
+  expect(holdings()).toMatchObject({ records: had.records, cgroups: had.cgroups })
+  const next = await openGuest({ driver })
+  expect(holdings()).toMatchObject({ records: had.records, cgroups: had.cgroups })
+  expect(await next.sh('ls -A /tmp; echo next')).toBe('next\n')
+  expect(await next.cell.usage()).toMatchObject({ processesPeak: expect.any(Number) as number, hits: { memory: 0, processes: 0 } })
+  await next[Symbol.asyncDispose]()
+  await stays[Symbol.asyncDispose]()
+  await expect.poll(holdings).toEqual(before)
+})
+
+testUnless(keepsNothing)("what a cell had whose monitor was killed is nobody else's", async () => {
+  await settle()
+  await using _stays = await openGuest({ driver })
+  const before = new Set(holdings().processes)
+  const { cell } = await openGuest({ driver })
+  const had = holdings().cgroups
+  const [monitor] = holdings().processes.filter((pid) => !before.has(pid))
+  process.kill(monitor as number, 'SIGKILL')
+  await cell.close()
+  expect(holdings().cgroups.length).toBe(had.length / 2)
+})
+
+testUnless(keepsNothing)('kill -9 of an owner that keeps what ended cells had leaves nothing that the next engine does not sweep', async () => {
+  const { child, firstLine, ended } = await startScript(new URL('./programs/hold-cells.ts', import.meta.url), ['4', 'keep'])
+  const { owner, monitors } = JSON.parse(await firstLine) as { owner: string; monitors: number[] }
+  // More than one of each for each cell that is left.
+  expect(recordsOf(owner).length).toBeGreaterThan(monitors.length)
+  child.kill('SIGKILL')
+  await ended
+  expect([recordsOf(owner).length > 0, cgroupsOf(owner).length > 0]).toEqual([true, true])
+  await (await openGuest())[Symbol.asyncDispose]()
+  expect([recordsOf(owner), cgroupsOf(owner)]).toEqual([[], []])
 })
 
 test('a process with an idle cell ends by itself, and takes the cell with it', async () => {
