@@ -105,6 +105,7 @@ const PROGRAMS = {
       'standing.c',
       'start.c',
       'zygote.c',
+      'zygote-memory.c',
       'zygote-python.c',
     ],
     flags: ['-D_GNU_SOURCE', '-fvisibility=hidden', '-ffunction-sections', '-Wl,--gc-sections'],
