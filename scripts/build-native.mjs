@@ -14,9 +14,20 @@ import { parseArgs } from 'node:util'
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const sourceFolder = join(root, 'warden')
 
+/** What the first process of a zygote's liner executes: nothing of libc is in it. */
+const KEEPER = {
+  macro: 'KEEPER_IMAGE',
+  sources: ['keeper-alone.c', 'keeper-watch.c', 'report.c'],
+  flags: [
+    ...['-D_GNU_SOURCE', '-O2', '-static', '-s', '-Wl,-z,noexecstack', '-ffreestanding', '-fno-stack-protector', '-fno-tree-loop-distribute-patterns'],
+    ...['-fno-asynchronous-unwind-tables', '-nostdlib', '-Wl,--build-id=none', '-Wl,-z,norelro', '-Wl,-z,noseparate-code'],
+  ],
+}
+
 /**
- * What each program is made of. A `*` stands for whatever else begins so.
- * @type {Record<string, { sources: string[], flags: string[], libraries: string[], shared?: boolean }>}
+ * What each program is made of. A `*` stands for whatever else begins so. Another may be a part of it, and is then no file by itself.
+ * @typedef {{ sources: string[], flags: string[], libraries: string[], shared?: boolean, embedded?: typeof KEEPER }} Program
+ * @type {Record<string, Program>}
  */
 const PROGRAMS = {
   warden: {
@@ -40,6 +51,7 @@ const PROGRAMS = {
       'guests.c',
       'keeper.c',
       'keeper-fork.c',
+      'keeper-watch.c',
       'kill.c',
       'layers.c',
       'liner.c',
@@ -83,6 +95,8 @@ const PROGRAMS = {
       'doors-handover.c',
       'fds.c',
       'keeper.c',
+      'keeper-watch.c',
+      'lean.c',
       'liner.c',
       'program-gate.c',
       'report.c',
@@ -91,11 +105,13 @@ const PROGRAMS = {
       'standing.c',
       'start.c',
       'zygote.c',
+      'zygote-memory.c',
       'zygote-python.c',
     ],
     flags: ['-D_GNU_SOURCE', '-fvisibility=hidden', '-ffunction-sections', '-Wl,--gc-sections'],
     libraries: [],
     shared: true,
+    embedded: KEEPER,
   },
 }
 
@@ -137,11 +153,14 @@ function programOf(name) {
   return program ?? fail(`unknown program ${name}`, `--only ${Object.keys(PROGRAMS).join(' | ')}`)
 }
 
-/** @param {string} name */
-function sourcesOf(name) {
+/**
+ * @param {string} name
+ * @param {string[]} patterns
+ */
+function sourcesOf(name, patterns) {
   const present = readdirSync(sourceFolder)
   const found = new Set()
-  for (const pattern of programOf(name).sources) {
+  for (const pattern of patterns) {
     const [start = '', end] = pattern.split('*')
     const matches = end === undefined ? present.filter((file) => file === pattern) : present.filter((file) => file.startsWith(start) && file.endsWith(end))
     if (matches.length === 0 && end === undefined) fail(`${name}: its source warden/${pattern} does not exist`, 'node scripts/build-native.mjs --only NAME')
@@ -198,34 +217,39 @@ async function compile(args) {
  * @param {string} folder
  */
 async function build(name, folder) {
-  const { flags, libraries, shared } = programOf(name)
-  const sources = sourcesOf(name)
+  const { sources: patterns, embedded } = programOf(name)
+  const sources = sourcesOf(name, patterns)
+  const parts = embedded ? sourcesOf(name, embedded.sources) : []
   const target = join(folder, name)
   const now = new Date()
-  if (isCurrent(target, sources)) {
+  if (isCurrent(target, [...sources, ...parts])) {
     // So that one comparison with the newest source of all tells that everything is built.
     utimesSync(target, now, now)
     return { name, state: 'up to date' }
   }
   const temporary = `${target}.${process.pid}.tmp`
-  const beside = options.beside === undefined ? [] : [`-I${options.beside}/usr/include`, `-L${options.beside}/usr/lib/${TRIPLETS[options.arch]}`]
-  const args = [
-    ...COMMON_FLAGS,
-    ...(shared ? SHARED_FLAGS : options.sanitize ? SANITIZE_FLAGS : RELEASE_FLAGS),
-    ...flags,
-    ...beside,
-    '-o',
-    temporary,
-    ...sources,
-    ...libraries,
-  ]
-  const result = await compile(args)
-  if (!result.ok) {
+  const image = `${temporary}.part`
+  try {
+    const part = embedded ? await compile([...COMMON_FLAGS, ...embedded.flags, '-o', image, ...parts]) : undefined
+    const macros = embedded ? [`-D${embedded.macro}="${image}"`] : []
+    const result = part?.ok === false ? part : await compile(argumentsOf(name, [...macros, '-o', temporary, ...sources]))
+    if (!result.ok) return { name, state: 'failed', words: `${result.compiler}: ${result.words}` }
+    renameSync(temporary, target)
+    return { name, state: 'built' }
+  } finally {
     rmSync(temporary, { force: true })
-    return { name, state: 'failed', words: `${result.compiler}: ${result.words}` }
+    rmSync(image, { force: true })
   }
-  renameSync(temporary, target)
-  return { name, state: 'built' }
+}
+
+/**
+ * @param {string} name
+ * @param {string[]} own
+ */
+function argumentsOf(name, own) {
+  const { flags, libraries, shared } = programOf(name)
+  const beside = options.beside === undefined ? [] : [`-I${options.beside}/usr/include`, `-L${options.beside}/usr/lib/${TRIPLETS[options.arch]}`]
+  return [...COMMON_FLAGS, ...(shared ? SHARED_FLAGS : options.sanitize ? SANITIZE_FLAGS : RELEASE_FLAGS), ...flags, ...beside, ...own, ...libraries]
 }
 
 if (!(options.arch in COMPILERS)) fail(`unknown architecture ${options.arch}`, '--arch x64 or --arch arm64')

@@ -64,13 +64,13 @@ static void settle(struct brood *brood)
   brood->ready = true;
 }
 
-/* The payload as it was sent; what is spilled is read into memory that is never given back. NULL with errno. */
+/* The payload as it was sent; what is spilled is read into memory of its own. NULL with errno. */
 static const uint8_t *payload_of(const struct brood_message *message)
 {
   const struct brood_order *order = &message->order;
   if (!order->spilled) return message->bytes + sizeof *order;
-  uint8_t *bytes = malloc(order->length + 1);
-  if (!bytes) return NULL;
+  uint8_t *bytes = mmap(NULL, order->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (bytes == MAP_FAILED) return NULL;
   for (size_t got = 0; got < order->length;) {
     ssize_t more = pread(message->fds[1], bytes + got, order->length - got, (off_t)got);
     if (more <= 0) return NULL;
@@ -79,19 +79,20 @@ static const uint8_t *payload_of(const struct brood_message *message)
   return bytes;
 }
 
-/* In the process that was made: from what came to what is to be done. What cannot be told of by the link is told by its end. */
-static void plan_from(const struct brood *brood, struct plan *plan, struct start *start)
+/* From what came to what is to be done. False when it is not understood. */
+static bool plan_from(const struct brood *brood, struct plan *plan, struct start *start)
 {
   const struct brood_message *message = &brood->message;
   const uint8_t *payload = payload_of(message);
-  if (!payload || start_parse(payload, message->order.length, start)) _exit(1);
+  if (!payload || start_parse(payload, message->order.length, start)) return false;
   *plan = (struct plan){ .warden = &brood->warden, .start = start, .streams = { -1, -1, -1, -1 }, .link = message->fds[0], .doors = &message->order.doors, .liner = true };
   size_t next = message->order.spilled ? 2 : 1;
   for (int stream = 0; stream < 3; stream++)
     if (message->order.streams >> stream & 1) plan->streams[stream] = message->fds[next++];
+  return true;
 }
 
-static void answer(int socket, pid_t pid)
+void brood_answer(int socket, pid_t pid)
 {
   const struct brood_answer words = { .pid = pid < 0 ? 0 : pid, .error = pid < 0 ? errno : 0 };
   while (send(socket, &words, sizeof words, MSG_NOSIGNAL) < 0 && errno == EINTR) { }
@@ -106,10 +107,11 @@ static bool obey(struct brood *brood, struct plan *plan, struct start *start)
   if (kind == BROOD_LINER && brood->ready) pid = brood_clone(LINER_NAMESPACES);
   else if (kind == BROOD_ZYGOTE && brood->become_zygote) pid = brood_clone(0);
   if (pid) {
-    answer(brood->socket, pid);
+    brood_answer(brood->socket, pid);
     return false;
   }
-  plan_from(brood, plan, start);
+  /* What cannot be told of by the link is told by its end. */
+  if (!plan_from(brood, plan, start)) _exit(1);
   if (kind == BROOD_ZYGOTE) brood->become_zygote(brood, plan);
   keeper_take_places(plan);
   liner_furnish(plan, &brood->lining);
@@ -129,6 +131,19 @@ static void forget(struct brood_message *message)
   if (message->length > kept && from < to) madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
+/* The same where the first process is no copy: what it needs is there before it, and put away after it. -1, and in the program its end of the status. */
+static int hatch(struct brood *brood, struct plan *plan, struct start *start)
+{
+  errno = EPROTO;
+  const bool understood = plan_from(brood, plan, start);
+  if (!understood) brood_answer(brood->socket, -1);
+  const int status = understood ? brood->hatch(brood, plan) : -1;
+  if (status >= 0) return status;
+  if (brood->message.order.spilled && start->raw) munmap((void *)start->raw, start->raw_length);
+  start_wipe(start);
+  return -1;
+}
+
 /* In memory of its own, of which only what is used is there. */
 struct brood *brood_make(int socket)
 {
@@ -140,14 +155,17 @@ struct brood *brood_make(int socket)
 
 void brood_greet(int socket)
 {
-  answer(socket, 0);
+  brood_answer(socket, 0);
 }
 
 int brood_serve(struct brood *brood, struct plan *plan, struct start *start)
 {
   while (hear(brood)) {
+    int status = -1;
     if (brood->message.kind == BROOD_SETUP) settle(brood);
+    else if (brood->message.kind == BROOD_LINER && brood->ready && brood->hatch) status = hatch(brood, plan, start);
     else if (obey(brood, plan, start)) return keeper_keep(plan);
+    if (status >= 0) return status;
     forget(&brood->message);
   }
   _exit(0);

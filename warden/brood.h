@@ -64,10 +64,15 @@ struct brood {
   struct brood_message message;
   /* NULL where no zygote is made. Becomes one. */
   void (*become_zygote)(struct brood *brood, struct plan *plan);
+  /* NULL where the first process of a liner is a copy of its maker. */
+  struct lean *lean;
+  int (*hatch)(struct brood *brood, struct plan *plan);
 };
 
 /* NULL with errno. */
 struct brood *brood_make(int socket);
+/* To the warden: the number of what it asked for, or -1 with errno. */
+void brood_answer(int socket, pid_t pid);
 /* Says that it is about to serve, by an answer to nothing. */
 void brood_greet(int socket);
 /* Serves until the warden is gone, which ends it. Returns only in the program of a liner, with its end of the status: `plan` and `start` are its own. */

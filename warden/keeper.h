@@ -15,6 +15,7 @@ struct plan {
   int link;
   const struct doors_plan *doors; /* of a liner; NULL: none */
   bool liner; /* the keeper is the first process of the program's liner */
+  int image; /* what that then executes; 0: nothing */
 };
 
 /* Forks the keeper, with their side of the ends. -1 with errno. */

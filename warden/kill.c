@@ -147,11 +147,18 @@ static void advance_liner(struct run *run, int64_t now)
   if (now - run->doom.released_at_ms > KEEPER_PATIENCE_MS) kill(run->keeper, SIGKILL);
 }
 
+/* Until it has made the program, its first process may be in the zygote's own memory, which is not to be left half changed: then the program is struck when it is there. */
 static void strike_liner(struct run *run)
 {
+  run->doom.released_at_ms = clock_now_ms();
+  if (run->liner && run->phase == RUN_STARTING && !run->program) return;
   bool alive = run->program && run->phase < RUN_EXITED;
   kill(alive ? run->program : run->keeper, SIGKILL);
-  run->doom.released_at_ms = clock_now_ms();
+}
+
+void kill_shown(struct run *run)
+{
+  if (run->doom.wanted && run->keeper) strike_liner(run);
 }
 
 static void advance(struct run *run, int64_t now)

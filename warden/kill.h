@@ -5,6 +5,8 @@
 #include "warden.h"
 
 void kill_run(struct warden *warden, struct run *run);
+/* The program of a run in a liner has shown its number: a kill that came before is done now. */
+void kill_shown(struct run *run);
 /* A keeper was lost: from now on whatever lands at the warden dies. */
 void kill_strays(struct warden *warden);
 /* One pass, if one is due. Never waits. */

@@ -156,6 +156,12 @@ static void close_link(struct warden *warden, struct run *run)
   if (run->zygote && run->phase < RUN_STARTED && (run->phase == RUN_RELEASED || !run->gate) && run->keeper) say_started(warden, run);
 }
 
+static void take_number(struct run *run, pid_t number)
+{
+  run->program = number;
+  kill_shown(run);
+}
+
 void runs_hear(struct warden *warden, struct run *run)
 {
   struct heard heard;
@@ -166,7 +172,7 @@ void runs_hear(struct warden *warden, struct run *run)
     if (heard.length == (ssize_t)sizeof heard.doors) doors_answer(run->link, guests_keep_doors(run, heard.has_doors ? &heard.doors : NULL));
     else if (heard.length == (ssize_t)sizeof heard.word && run->zygote) take_word(warden, run, &heard.word);
     else if (heard.length != (ssize_t)sizeof heard.report) close_link(warden, run);
-    else if (heard.report.kind == REPORT_BORN) run->program = heard.from;
+    else if (heard.report.kind == REPORT_BORN) take_number(run, heard.from);
     else take_report(warden, run, &heard.report);
   }
 }

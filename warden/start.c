@@ -226,6 +226,12 @@ const char *start_tell(const uint8_t *bytes, size_t length, struct start *start)
   return cursor.left ? "RELEASE has bytes after its end" : fault_in_told(start);
 }
 
+void start_wipe(struct start *start)
+{
+  if (start->memory) explicit_bzero(room_for(start).text, start->raw_length + 1);
+  start_free(start);
+}
+
 void start_free(struct start *start)
 {
   free(start->memory);

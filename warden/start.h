@@ -49,5 +49,7 @@ const char *start_parse(const uint8_t *bytes, size_t length, struct start *start
 /* The same for the payload of RELEASE: cwd, argv and envp of a START that left them for later, and nothing else, is set. */
 const char *start_tell(const uint8_t *bytes, size_t length, struct start *start);
 void start_free(struct start *start);
+/* The same, and nothing of its texts is left in memory. */
+void start_wipe(struct start *start);
 
 #endif

@@ -2,6 +2,7 @@
  * The zygote's library as a module of Python. Only what every Python 3 has had in its stable ABI is used, and declared here, so that one file serves all of them: to load it
  * takes none of the interpreter's own modules for foreign code, which each cell would hold in memory.
  */
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,6 +12,7 @@
 
 #include "brood.h"
 #include "zygote.h"
+#include "zygote-memory.h"
 
 /* Undefined until an interpreter loads this. */
 #define PYTHONS extern __attribute__((weak))
@@ -47,12 +49,12 @@ PYTHONS int PyList_Append(struct object *list, struct object *item);
 PYTHONS struct object *PyBytes_FromString(const char *text);
 PYTHONS struct object *Py_CompileString(const char *source, const char *file, int start);
 PYTHONS void Py_DecRef(struct object *object);
+PYTHONS void PyObject_GetArenaAllocator(struct arenas *arenas);
+PYTHONS void PyObject_SetArenaAllocator(struct arenas *arenas);
 PYTHONS void PyOS_BeforeFork(void);
 PYTHONS void PyOS_AfterFork_Child(void);
-/* Not every C library has it. */
-extern __attribute__((weak)) int malloc_trim(size_t pad);
 
-enum { WITH_ARGUMENTS = 1, API_VERSION = 1013, WHOLE_FILE = 257, SIGRTMIN_LOWEST = 32, MORE_THAN_FREE = 16 << 20 };
+enum { WITH_ARGUMENTS = 1, API_VERSION = 1013, WHOLE_FILE = 257, SIGRTMIN_LOWEST = 32 };
 
 static struct object *texts(char *const *entries)
 {
@@ -65,27 +67,46 @@ static struct object *texts(char *const *entries)
   return list;
 }
 
-/*
- * What was freed is given back. What is left of it waits to be sorted, which whoever allocates next does for all of it: that is not to be every fork, for each
- * would copy what it writes to.
- */
-static void tidy_memory(void)
-{
-  if (!malloc_trim) return;
-  malloc_trim(0);
-  /* A pair that a compiler sees it leaves out. */
-  void *volatile more = malloc(MORE_THAN_FREE);
-  free(more);
-}
-
 /* Whoever hears it may ask for a fork at once. */
 static struct object *greet(struct object *self, struct object *arguments)
 {
   int socket;
   (void)self;
   if (!PyArg_ParseTuple(arguments, "i", &socket)) return NULL;
-  tidy_memory();
+  memory_tidy();
   brood_greet(socket);
+  return Py_BuildValue("");
+}
+
+/* What is imported ahead is in memory that forks share by large pieces: from 1 on, and until 0. Whatever programs add is where the interpreter usually has it. */
+static struct object *gather(struct object *self, struct object *arguments)
+{
+  int begins;
+  struct arenas arenas;
+  (void)self;
+  if (!PyArg_ParseTuple(arguments, "i", &begins)) return NULL;
+  if (PyObject_GetArenaAllocator && PyObject_SetArenaAllocator) {
+    PyObject_GetArenaAllocator(&arenas);
+    arenas = begins ? memory_gather(&arenas) : memory_usual(&arenas);
+    PyObject_SetArenaAllocator(&arenas);
+  }
+  return Py_BuildValue("");
+}
+
+/*
+ * OpenSSL frees all that it has when a process exits, for which each fork would first copy it. It can only be told not to before it is used, and there is no need to:
+ * the memory goes with the process.
+ */
+static struct object *spare(struct object *self, struct object *arguments)
+{
+  const char *module;
+  const uint64_t without_exit = 0x80000; /* OPENSSL_INIT_NO_ATEXIT */
+  (void)self;
+  if (!PyArg_ParseTuple(arguments, "y", &module)) return NULL;
+  void *library = dlopen(module, RTLD_NOW | RTLD_LOCAL);
+  int (*begin)(uint64_t options, const void *settings) = NULL;
+  if (library) *(void **)&begin = dlsym(library, "OPENSSL_init_crypto");
+  if (begin) begin(without_exit, NULL);
   return Py_BuildValue("");
 }
 
@@ -148,7 +169,7 @@ static struct object *leave(struct object *self, struct object *arguments)
 
 __attribute__((visibility("default"))) struct object *PyInit__glovebox(void)
 {
-  static const struct method METHODS[] = { { "greet", greet, WITH_ARGUMENTS, NULL }, { "serve", serve, WITH_ARGUMENTS, NULL }, { "compile", compile, WITH_ARGUMENTS, NULL }, { "leave", leave, WITH_ARGUMENTS, NULL }, { 0 } };
+  static const struct method METHODS[] = { { "greet", greet, WITH_ARGUMENTS, NULL }, { "gather", gather, WITH_ARGUMENTS, NULL }, { "spare", spare, WITH_ARGUMENTS, NULL }, { "serve", serve, WITH_ARGUMENTS, NULL }, { "compile", compile, WITH_ARGUMENTS, NULL }, { "leave", leave, WITH_ARGUMENTS, NULL }, { 0 } };
   /* The interpreter writes into it. */
   struct module *module = calloc(1, sizeof *module);
   if (!module) return NULL;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "brood.h"
+#include "lean.h"
 #include "program.h"
 #include "zygote.h"
 
@@ -21,6 +22,8 @@ int zygote_serve(int socket, char ***argv, char ***envp)
   sigfillset(&all);
   if (!brood || !start || !plan || prctl(PR_SET_DUMPABLE, 0) < 0 || sigprocmask(SIG_SETMASK, &all, NULL) < 0) return -1;
   prctl(PR_SET_NAME, "zygote");
+  brood->lean = lean_make();
+  if (brood->lean) brood->hatch = lean_hatch;
   int status = brood_serve(brood, plan, start);
   struct child child = program_child(plan, status);
   program_reach_gate(&child, plan);

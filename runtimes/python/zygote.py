@@ -16,27 +16,48 @@ del sys.modules["atexit"]
 SOCKET, LIBRARY = 3, 4
 
 
-def prepare(names):
+class Sparing:
+    """Asked before all others where a module is, and finds none: but what OpenSSL is loaded with is known before it is used."""
+
+    def __init__(self, library):
+        self.library = library
+
+    def find_spec(self, name, path=None, target=None):
+        if name in ("_hashlib", "_ssl"):
+            spec = sys.modules["_frozen_importlib_external"].PathFinder.find_spec(name, path)
+            if spec is not None and spec.origin:
+                self.library.spare(os.fsencode(spec.origin))
+
+
+def prepare(library, names):
+    sparing = Sparing(library)
+    if names:
+        library.gather(1)
+        sys.meta_path.insert(0, sparing)
     import_ahead(names)
+    if names:
+        sys.meta_path.remove(sparing)
+        library.gather(0)
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         sys.exit(f"import {' '.join(names)}: {threads - 1} threads were started, and no fork would have them")
-    # It was for the libraries that were imported, and no program has it unless it says so.
-    for name in [name for name in os.environ if name.endswith("_NUM_THREADS")]:
-        del os.environ[name]
 
 
-def serve():
+def load():
     spec = type(sys.implementation)(name="_glovebox", origin=f"/proc/self/fd/{LIBRARY}")
     library = _imp.create_dynamic(spec)
     sys.modules.pop(spec.name, None)
     os.close(LIBRARY)
+    return library
+
+
+def serve(library):
     gc.collect()
     gc.freeze()
     library.greet(SOCKET)
     print(f"ready {sys.executable}", flush=True)
     argv, envp = library.serve(SOCKET)
-    return library, [os.fsdecode(each) for each in argv], envp
+    return [os.fsdecode(each) for each in argv], envp
 
 
 def renumber():
@@ -81,9 +102,13 @@ def finish(main):
     return flush()
 
 
-def begin(names):
-    prepare(names)
-    library, argv, envp = serve()
+def begin(own, names):
+    library = load()
+    prepare(library, names)
+    # It was for the libraries that were imported, and no program has it unless it says so.
+    for name in own:
+        del os.environ[name]
+    argv, envp = serve(library)
     if envp is not None:
         take_environment(envp)
     renumber()
@@ -97,8 +122,8 @@ def compiled(library, source, name):
     return compile(source, name, "exec", dont_inherit=True) if b"\0" in source else library.compile(source, os.fsencode(name))
 
 
-def run(names):
-    library, argv = begin(names)
+def run(own, names):
+    library, argv = begin(own, names)
     status = execute(argv, lambda source, name: compiled(library, source, name))
     try:
         whole = finish(sys.modules["__main__"].__dict__)
@@ -108,4 +133,4 @@ def run(names):
     library.leave(status if whole else 120)
 
 
-run(sys.argv[1:])
+run([name for name in sys.argv[1].split(",") if name], sys.argv[2:])

@@ -37,6 +37,8 @@ interface Living {
 /** One that lived for less than this is not worth another. */
 const worthwhileMs = 1000
 const mostSaidBytes = 4096
+/** Threads that a library starts when it is imported would be in no fork. */
+const oneThread = { OPENBLAS_NUM_THREADS: '1', OMP_NUM_THREADS: '1', MKL_NUM_THREADS: '1' }
 const moduleName = /^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$/
 
 export class Zygote {
@@ -134,10 +136,11 @@ function requestFor({ order, files }: Wish, { open, root }: ProgramSurroundings)
   if (!liners) throw new SandboxError('unsupported', 'this cell gives no liners to its runs', { hint: 'glovebox doctor' })
   const strange = order.imports.find((name) => !moduleName.test(name))
   if (strange !== undefined) throw new SandboxError('invalid', `imports: '${strange.slice(0, 80)}' is no name of a module`)
+  const programs = baseEnvironment(root, { home: '/home/user', name: 'user' })
+  const own = Object.entries(oneThread).filter(([name, value]) => programs[name] !== value)
   return {
-    argv: ['python3', '-c', loaderOf(files), ...order.imports],
-    // Threads that a library starts when it is imported would be in no fork.
-    env: { ...baseEnvironment(root, { home: '/home/user', name: 'user' }), OPENBLAS_NUM_THREADS: '1', OMP_NUM_THREADS: '1', MKL_NUM_THREADS: '1' },
+    argv: ['python3', '-c', loaderOf(files), own.map(([name]) => name).join(), ...order.imports],
+    env: { ...programs, ...oneThread },
     cwd: '/',
     uid: liners.zygote.uid,
     gid: liners.zygote.gid,

@@ -175,8 +175,11 @@ export class TemplateStore {
 
   #idOf(name: string): string | undefined {
     if (!namePattern.test(name)) return undefined
+    const file = join(this.#peek(), 'names', name)
+    // What is not there is asked for with every run of a template that is none of the store's: an error each time would take longer than all else here.
+    if (!existsSync(file)) return undefined
     try {
-      const id = readFileSync(join(this.#peek(), 'names', name), 'utf8').trim()
+      const id = readFileSync(file, 'utf8').trim()
       return /^sha256:[0-9a-f]{64}$/.test(id) ? id : undefined
     } catch {
       return undefined
