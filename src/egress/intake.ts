@@ -6,7 +6,7 @@ import type { OnReadOpts } from 'node:net'
 
 const usualBytes = 65_536
 /** From the first that was full on: whoever sends that fast is read from in larger pieces. */
-const largeBytes = 131_072
+const largeBytes = 262_144
 
 export class Intake {
   #buffer: Buffer = Buffer.allocUnsafeSlow(usualBytes)
