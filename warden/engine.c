@@ -189,7 +189,8 @@ void engine_work(struct warden *warden)
     enum frame_result result = frame_parse(inbox->bytes + inbox->head, inbox->tail - inbox->head, &frame);
     if (result == FRAME_PARTIAL) {
       passing_begin(warden, &frame);
-      return passing_is_under_way(warden) ? (void)0 : hand_on_part(warden, &frame);
+      if (!passing_is_under_way(warden)) hand_on_part(warden, &frame);
+      return;
     }
     if (inbox->passing.sparing) inbox->passing.sparing--;
     warden->fatal = result == FRAME_MALFORMED ? frame.why : carry_out(warden, &frame);

@@ -6,7 +6,7 @@ import type { Outbox } from './outbox.js'
 
 /** Waiting for this much credit keeps a slow reader from cutting a large write into crumbs. */
 const worthSendingBytes = maxPieceBytes / 2
-/** Small enough that little waits at the warden for the rest of its frame, which it moves to make room. What it passes on unread may come in the largest. */
+/** Small enough that little waits at the warden for the rest of its frame, which it moves to make room. What it passes on unread, or in parts, may come in the largest. */
 const stdinPieceBytes = maxPieceBytes / 4
 /** Up to here copying the payload behind its header is cheaper than a second write. */
 const maxCopiedBytes = 2048
@@ -86,7 +86,6 @@ export class InputFlow {
   #isEnded: boolean
   #isOver = false
   #turn: Promise<void> = Promise.resolve()
-  #inLine = 0
   #wake: (() => void) | undefined
 
   constructor(options: FlowOptions & { readonly isFed: boolean; readonly isPassed?: boolean; readonly allowance?: Allowance }) {
@@ -127,12 +126,7 @@ export class InputFlow {
   /** False when the program had ended before it was handed all of it. */
   write(bytes: Uint8Array): Promise<boolean> {
     if (this.#isEnded && !this.#isOver) return Promise.reject(this.#outbox.failure ?? new SandboxError('conflict', 'the input of this run is closed'))
-    return this.#mayGoAtOnce(bytes.length) ? this.#send(bytes) : this.#inTurn(() => this.#feed(bytes))
-  }
-
-  /** Nobody is before it and nothing is to be waited for: what comes in bulk mostly finds it so, and is spared the turns of a queue. */
-  #mayGoAtOnce(bytes: number): boolean {
-    return this.#inLine === 0 && bytes > 0 && bytes <= this.#room && !this.#isOver && !this.#outbox.failure && !this.#outbox.isFull
+    return this.#inTurn(() => this.#feed(bytes))
   }
 
   end(): Promise<void> {
@@ -144,12 +138,11 @@ export class InputFlow {
   }
 
   #inTurn<Result>(act: () => Promise<Result>): Promise<Result> {
-    this.#inLine += 1
     const result = this.#turn.then(act)
-    const over = (): void => {
-      this.#inLine -= 1
-    }
-    this.#turn = result.then(over, over)
+    this.#turn = result.then(
+      () => undefined,
+      () => undefined,
+    )
     return result
   }
 
@@ -161,18 +154,12 @@ export class InputFlow {
       // Others may have taken it meanwhile.
       const batch = bytes.subarray(at, at + Math.max(0, this.#room))
       if (batch.length === 0) continue
+      this.#move(-batch.length)
       at += batch.length
-      await this.#send(batch)
+      // A copy is nobody else's memory, so nothing needs to be waited for but room, next time.
+      if (batch.length <= maxCopiedBytes) this.#outbox.send(encodeFrame('stdin', { run: this.#run }, batch))
+      else await this.#outbox.deliver(this.#cut(batch))
     }
-    return true
-  }
-
-  /** There is room for it. Rejects when the channel is over. */
-  async #send(batch: Uint8Array): Promise<boolean> {
-    this.#move(-batch.length)
-    // A copy is nobody else's memory, so nothing needs to be waited for but room, next time.
-    if (batch.length <= maxCopiedBytes) this.#outbox.send(encodeFrame('stdin', { run: this.#run }, batch))
-    else await this.#outbox.deliver(this.#cut(batch))
     if (this.#outbox.failure && !this.#isOver) throw this.#outbox.failure
     return true
   }
