@@ -48,7 +48,17 @@ export async function createContainerLessor(cgroups: Cgroups | CgroupsUnavailabl
           }
         }
         const ids = { kind: 'single', host: hostId } as const
-        return { ids, hostId, cgroup: planned?.cgroup, buildGroups, holds, remains: () => processesIn(claimed), inTurn, release }
+        return {
+          ids,
+          hostId,
+          cgroup: planned?.cgroup,
+          buildGroups,
+          holds,
+          remains: () => processesIn(claimed),
+          inTurn,
+          clear: () => planned?.cgroup.clear(),
+          release,
+        }
       } catch (error) {
         range?.release()
         held?.[Symbol.dispose]()

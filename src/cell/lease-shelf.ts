@@ -1,4 +1,4 @@
-import type { PlannedCellCgroup } from '../../sys/cell-cgroup.js'
+import type { PlannedCellCgroup } from '../sys/cell-cgroup.js'
 
 /** Of a cell that is over, for another like it. */
 export interface KeptLease<Ids> {
