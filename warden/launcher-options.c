@@ -22,12 +22,12 @@
  *   --build                        do what PROGRAM, which is bwrap, is told, instead of executing it, where all of that is known and the kernel can. Only with
  *                                  --map, --drop and --stage
  *   --drop ID                      run PROGRAM with this uid and gid and no groups
- *   --contain ID                   what follows `--` are words of bwrap about a root, and after a second `--` a container runtime that is to start a cell with that
+ *   --runtime ID                   what follows `--` are words of bwrap about a root, and after a second `--` a container runtime that is to start a cell with that
  *                                  root, which is made for ID, and then to exit: this stays with ID, and ends with the cell. Not with --map, --build and --drop
  *   --give NAME MODE PLACE         what was staged as NAME is ro or rw, and neither honours set-ids nor devices: the runtime binds it as it is at PLACE of the
- *                                  root, which is made for that. Only with --contain
- *   --show FOLDER PATH             FOLDER bound over PATH where the runtime looks; may be repeated. Only with --contain
- *   --hide PATH                    unmounted where the runtime looks; may be repeated. Only with --contain
+ *                                  root, which is made for that. Only with --runtime
+ *   --show FOLDER PATH             FOLDER bound over PATH where the runtime looks; may be repeated. Only with --runtime
+ *   --hide PATH                    unmounted where the runtime looks; may be repeated. Only with --runtime
  *   --within ID                    do what PROGRAM, which is bwrap, is told, within the container that this is the first process of, and as its first process, with
  *                                  this uid and gid inside. Only with --await, --join, --open, --open-folder and --read
  */
@@ -194,8 +194,8 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->within = true, options->within_id = parse_number(values[0], 0xfffffffe), 1;
     if (strcmp(name, "--drop") == 0)
         return options->drop = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
-    if (strcmp(name, "--contain") == 0)
-        return options->contains = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
+    if (strcmp(name, "--runtime") == 0)
+        return options->uses_runtime = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
     if (strcmp(name, "--hide") == 0)
         return options->hide[next_index(&options->hides, MOST_HIDES, name)] = values[0], 1;
     if (left < 2)
@@ -233,8 +233,8 @@ void parse_options(struct options *options, int argc, char **argv)
     options->program = argv + at + 1;
     if (options->builds && !(options->map && options->drop && options->stages > 0))
         refuse("build without", "--map, --drop and --stage");
-    if (options->contains && (options->map || options->drop || options->builds || options->stages == 0))
-        refuse("contain with", "--map, --drop or --build, or without --stage");
-    if ((options->hides > 0 || options->shows > 0 || options->gives > 0) && !options->contains)
-        refuse("give, hide or show without", "--contain");
+    if (options->uses_runtime && (options->map || options->drop || options->builds || options->stages == 0))
+        refuse("use a runtime with", "--map, --drop or --build, or without --stage");
+    if ((options->hides > 0 || options->shows > 0 || options->gives > 0) && !options->uses_runtime)
+        refuse("give, hide or show without", "--runtime");
 }

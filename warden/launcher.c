@@ -7,7 +7,7 @@
  *
  * With --build it is monitor and child itself, and bwrap is not executed.
  *
- * With --contain the program is a container runtime, and this stays as the monitor of what that started.
+ * With --runtime the program is a container runtime, and this stays as the monitor of what that started.
  *
  * With --within it is the first process of a container, and becomes the monitor of the cell that it builds there.
  *
@@ -116,7 +116,7 @@ void launch(int argc, char **argv)
     if (options.within)
         build_within(&options);
     options.builds = can_build(&steps, &options);
-    if (options.contains)
+    if (options.uses_runtime)
         find_runtime(&steps, &options);
     arrange_descriptors(&options);
     clone_layers(&options);
@@ -133,7 +133,7 @@ void launch(int argc, char **argv)
     umask(022);
     leave_session();
     /* While there is time: whoever is to say that the groups are there still makes them. */
-    pid_t inspector = options.builds || options.contains ? fork_inspector(&options) : 0;
+    pid_t inspector = options.builds || options.uses_runtime ? fork_inspector(&options) : 0;
     /* What is staged is of a fixed size, so it may as well count to the owner. */
     bool covered = has_groups_below_tmp(&options);
     if (covered)
@@ -141,8 +141,8 @@ void launch(int argc, char **argv)
     stage_sources(&options);
     if (!covered)
         enter_groups(&options);
-    if (options.contains)
-        contain_cell(&options, &steps, (struct containing){ .program = program, .home = home, .inspector = inspector });
+    if (options.uses_runtime)
+        start_runtime(&options, &steps, (struct runtime_start){ .program = program, .home = home, .inspector = inspector });
     struct mapper mapper = options.builds ? (struct mapper){ -1, -1 } : fork_mapper(&options);
     drop_ids(&options);
     die_with_parent(&options);

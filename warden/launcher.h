@@ -103,7 +103,7 @@ struct options {
     /* Whether PROGRAM is bwrap and what it is told is to be done here, where the kernel can. */
     bool builds;
     /* Whether PROGRAM is a container runtime, and what stands before it words about the cell's root; the cell's monitor stays with the id of `drop_to`. */
-    bool contains;
+    bool uses_runtime;
     size_t gives;
     struct give_request give[MOST_MOUNTS];
     size_t shows;
@@ -201,14 +201,15 @@ void keep_rights_of_builder(void);
 _Noreturn void build_cell(const struct options *options, const struct steps *steps, int home);
 
 /* What a container runtime is started with, beside what the options say. */
-struct containing {
+struct runtime_start {
     int program;
     int home;
     pid_t inspector;
 };
 /* Takes the words about the root; what is left of PROGRAM is the runtime. */
 void find_runtime(struct steps *steps, struct options *options);
-_Noreturn void contain_cell(const struct options *options, const struct steps *steps, struct containing cell);
+_Noreturn void start_runtime(const struct options *options, const struct steps *steps, struct runtime_start cell);
+
 /* Of the first process in its namespaces, once it has an id there: makes the root and becomes the program. */
 _Noreturn void enter_cell(const struct steps *steps);
 /* Keeps no right, and no descriptor but the first three. */

@@ -22,8 +22,6 @@ const needsOfStarting = ['cell']
 const needsOfRunning = [...needsOfStarting, 'compiler', 'seccomp']
 /** @type {readonly Need[]} */
 const needsOfTesting = [...needsOfRunning, 'cross-compiler', 'emulator', 'other-user', 'git', 'python', 'containers']
-/** What some systems have no package of: what is tested with it is skipped there. @type {readonly Need[]} */
-const needsOfSomeTests = ['gvisor']
 
 /** @param {string} line */
 function say(line) {
@@ -75,14 +73,6 @@ async function systemPackages(needs) {
   return missing
 }
 
-/** @param {readonly Need[]} needs */
-async function packagesOfSomeTests(needs) {
-  const missing = missingNeeds(needs).filter((need) => packageNames([need]) !== '')
-  if (missing.length === 0 || !mayInstall()) return
-  const install = () => installPackages(missing, { onStart: recordChild }).catch((error) => say(`to be had here they are not: ${error.message}`))
-  await step(`system packages: ${packageNames(missing)}`, install)
-}
-
 const npmHint = 'npm ping (is the registry reachable?), then run this again'
 // One more try is enough for a hiccup; npm's own two take over a minute before they say that there is no network.
 const npmInstall = ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=1']
@@ -118,7 +108,6 @@ async function toolchain() {
 async function allSteps({ everything }) {
   const needs = everything ? needsOfTesting : isNativeCurrent(root) ? needsOfStarting : needsOfRunning
   const missing = await systemPackages(needs)
-  if (everything) await packagesOfSomeTests(needsOfSomeTests)
   await nodePackages(everything ? 'all' : 'running')
   await toolchain()
   await step('JavaScript', () => runStep([process.execPath, 'scripts/build.mjs']))

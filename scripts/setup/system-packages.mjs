@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isOnPath, lastLines, runCommand, StepFailed } from '../command.mjs'
 
 /**
- * @typedef {'cell' | 'compiler' | 'seccomp' | 'cross-compiler' | 'emulator' | 'other-user' | 'git' | 'python' | 'containers' | 'gvisor'} Need
+ * @typedef {'cell' | 'compiler' | 'seccomp' | 'cross-compiler' | 'emulator' | 'other-user' | 'git' | 'python' | 'containers'} Need
  * @typedef {{ program: string, packages: Record<Need, readonly string[]>, update?: readonly string[], prepare?: readonly string[], install: readonly string[], byHand: string }} PackageManager
  */
 
@@ -22,7 +22,6 @@ const packageManagers = [
       git: ['git'],
       python: ['python3', 'python3-pip'],
       containers: ['runc', 'crun'],
-      gvisor: ['runsc'],
     },
     update: ['apt-get', 'update'],
     // Does nothing unless an earlier installation was cut off half-way.
@@ -42,7 +41,6 @@ const packageManagers = [
       git: ['git'],
       python: ['python3', 'python3-pip'],
       containers: ['runc', 'crun'],
-      gvisor: [],
     },
     install: ['dnf', 'install', '-y', '-q'],
     byHand: 'dnf install -y',
@@ -59,7 +57,6 @@ const packageManagers = [
       git: ['git'],
       python: ['python3', 'py3-pip'],
       containers: ['runc', 'crun'],
-      gvisor: [],
     },
     install: ['apk', 'add', '--no-progress'],
     byHand: 'apk add',
@@ -76,7 +73,6 @@ const packageManagers = [
       git: ['git'],
       python: ['python', 'python-pip'],
       containers: ['runc', 'crun'],
-      gvisor: [],
     },
     install: ['pacman', '-Sy', '--noconfirm', '--needed'],
     byHand: 'pacman -Sy --needed',
@@ -100,7 +96,6 @@ const isThere = {
   'other-user': () => isOnPath('setpriv'),
   git: () => isOnPath('git'),
   containers: () => isOnPath('runc') && isOnPath('crun'),
-  gvisor: () => isOnPath('runsc'),
   python: () => spawnSync('/usr/bin/python3', ['-m', 'pip', '--version'], { stdio: 'ignore' }).status === 0,
 }
 

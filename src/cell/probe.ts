@@ -144,17 +144,28 @@ interface Attempt {
   within(cell: Cell, signal: AbortSignal): Promise<void>
 }
 
-const tryNothing: Attempt = {
+/** Not even that there is no such program can be told by a cell in which none can be started. */
+const tryProgram: Attempt = {
   commands: undefined,
-  async within(cell, signal) {
-    const warden = await connectWarden(cell.channel, { signal })
-    warden.close()
-  },
+  within: (cell, signal) => startNowhere(cell, signal),
+}
+
+async function startNowhere(cell: Cell, signal: AbortSignal, rules?: readonly { readonly access: number; readonly path: string }[]): Promise<void> {
+  const warden = await connectWarden(cell.channel, { signal, ...(rules && { rules }) })
+  const [user] = cell.users
+  if (!user) throw new SandboxError('internal', 'a cell without users')
+  const { uid, gid, capabilities } = user
+  const run = cell.beginRun({ memoryBytes: undefined, processes: undefined })
+  const place = run.group === undefined ? {} : { group: run.group }
+  const result = await warden.start({ argv: ['/nowhere'], env: {}, cwd: '/', uid, gid, capabilities, rlimits: [], stdin: false, ...place })
+  warden.close()
+  await run.close()
+  if (result.started || result.stage !== 'exec') throw new SandboxError('unsupported', result.started ? 'what is not there was started' : result.text)
 }
 
 /** Its warden said that it made the routes; the kernel says whether they are there. */
 const tryRoutes: Attempt = {
-  ...tryNothing,
+  ...tryProgram,
   network: { direct: true },
   async within(cell, signal) {
     const [posture] = await cell.posture({ kind: 'cell' })
@@ -162,25 +173,14 @@ const tryRoutes: Attempt = {
     const found = JSON.stringify(posture?.observations.find(isRoutes)?.value)
     const expected = JSON.stringify(cell.expects.find(isRoutes)?.value)
     if (found !== expected) throw new SandboxError('unsupported', `its routes are ${found} instead of ${expected}`)
-    await tryNothing.within(cell, signal)
+    await tryProgram.within(cell, signal)
   },
 }
 
 /** A program is put under the rules, and so found out whether the kernel has them, though there is no such program. */
 const tryRules: Attempt = {
   commands: { executable: [], readable: [], unlisted: undefined },
-  async within(cell, signal) {
-    const warden = await connectWarden(cell.channel, { signal, rules: [{ access: readAndMove, path: cell.workdir }] })
-    const [user] = cell.users
-    if (!user) throw new SandboxError('internal', 'a cell without users')
-    const { uid, gid, capabilities } = user
-    const run = cell.beginRun({ memoryBytes: undefined, processes: undefined })
-    const place = run.group === undefined ? {} : { group: run.group }
-    const result = await warden.start({ argv: ['/nowhere'], env: {}, cwd: '/', uid, gid, capabilities, rlimits: [], stdin: false, ...place })
-    warden.close()
-    await run.close()
-    if (result.started || result.stage !== 'exec') throw new SandboxError('unsupported', result.started ? 'what is not there was started' : result.text)
-  },
+  within: (cell, signal) => startNowhere(cell, signal, [{ access: readAndMove, path: cell.workdir }]),
 }
 
 type CellTrials = Readonly<Record<'ruled' | 'laid' | 'plain', Trial>>
@@ -204,9 +204,9 @@ async function tryAll(options: TrialOptions, facts: HostFacts): Promise<Trials> 
 async function tryLined(options: TrialOptions): Promise<LinedTrials> {
   const all = await tryCell(options, { ...tryRoutes, liners: true })
   if (all.opened) return { lined: all, wired: all, direct: all }
-  const lined = await tryCell(options, { ...tryNothing, liners: true })
+  const lined = await tryCell(options, { ...tryProgram, liners: true })
   const direct = await tryCell(options, tryRoutes)
-  return { lined, direct, wired: direct.opened ? direct : await tryCell(options, { ...tryNothing, network: { direct: false } }) }
+  return { lined, direct, wired: direct.opened ? direct : await tryCell(options, { ...tryProgram, network: { direct: false } }) }
 }
 
 /** The hardest first: where that opens, the others would. */
@@ -217,9 +217,9 @@ async function tryCells(options: TrialOptions): Promise<CellTrials> {
     const all = await tryCell(options, { ...tryRules, mounts })
     if (all.opened) return { ruled: all, laid: all, plain: all }
     const ruled = await tryCell(options, tryRules)
-    const laid = ruled.opened ? all : await tryCell(options, { ...tryNothing, mounts })
+    const laid = ruled.opened ? all : await tryCell(options, { ...tryProgram, mounts })
     const other = [ruled, laid].find(({ opened }) => opened)
-    return { ruled, laid, plain: other ?? (await tryCell(options, tryNothing)) }
+    return { ruled, laid, plain: other ?? (await tryCell(options, tryProgram)) }
   } finally {
     await removeTree(folder)
   }

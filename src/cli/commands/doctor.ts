@@ -2,6 +2,7 @@ import { arch, release, type } from 'node:os'
 import { policyInForce, probeDrivers, templateBuilder } from '../../compose.js'
 import type { Availability, Enforcement, Feature, Obstacle, Probe } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
+import { driverMatrix } from '../doctor-matrix.js'
 import { exitCodes } from '../exit-codes.js'
 import { untilAborted, watchInterrupts } from '../interrupts.js'
 import { asTyped, type Colors, colorsFor, escapeControls, ownName, printJson } from '../print.js'
@@ -29,7 +30,9 @@ export async function doctor(options: DoctorOptions): Promise<number> {
     const sections = drivers.map((probe) => describeDriver(probe, colors))
     const head = `${colors.bold(`glovebox ${options.version}`)}  ${host.system}, Node ${host.node}, as ${who}`
     const inTheWay = obstacles.length === 0 ? [] : [describeObstacles(obstacles, colors).join('\n')]
-    await writeOut(`${[wrap(head, 2), ...inTheWay, ...sections, describeTemplates(templates, colors), verdict(drivers, { ready, colors })].join('\n\n')}\n`)
+    await writeOut(
+      `${[wrap(head, 2), ...inTheWay, ...sections, ...driverMatrix(drivers, colors), describeTemplates(templates, colors), verdict(drivers, { ready, colors })].join('\n\n')}\n`,
+    )
   }
   return ready ? exitCodes.ok : exitCodes.failure
 }

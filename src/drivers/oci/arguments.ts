@@ -26,7 +26,7 @@ export function containerArgv({ plan, place, runtime }: ContainerCommand): [stri
     ...looseMounts(plan).flatMap(({ name, access, target }) => (name === undefined ? [] : ['--give', name, access, target])),
     ...place.shown.flatMap(({ folder, mountPoint }) => ['--show', folder, mountPoint]),
     ...place.hidden.flatMap((path) => ['--hide', path]),
-    ...['--contain', `${plan.ids.base + wardenId}`, '--'],
+    ...['--runtime', `${plan.ids.base + wardenId}`, '--'],
     ...rootWords(plan, ['--dir', '/proc', '--dir', '/dev']),
     ...['--', ...runtime],
   ]

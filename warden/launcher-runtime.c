@@ -143,7 +143,7 @@ static void change_view(const struct options *options)
             fail("hide", options->hide[i]);
 }
 
-void contain_cell(const struct options *options, const struct steps *steps, struct containing cell)
+void start_runtime(const struct options *options, const struct steps *steps, struct runtime_start cell)
 {
     change_view(options);
     set_flags_of_gifts(options);
