@@ -15,6 +15,8 @@ export interface ContainerSpawn extends ContainerOrder {
 const startMs = 60_000
 const removeMs = 30_000
 const aliveMs = 1000
+/** Longer than a warden takes to end, on a machine that does other things too. */
+const endMs = 500
 
 /** Resolves when its first process is there, in the groups of its cell. Whatever keeps it from that, no container is left. */
 export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProcess> {
@@ -30,6 +32,7 @@ export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProc
       await engine.call('POST', `/containers/${id}/start`, { timeoutMs: startMs })
       const pid = await firstProcess({ order, id, streams, ended })
       enterGroups(order, pid)
+      endWithChannel({ engine, id, streams, ended })
       return spawned({ streams, ended, monitor: pid, remove: () => void remove(engine, id).catch(() => undefined) })
     } catch (error) {
       streams.stdin.destroy()
@@ -111,6 +114,22 @@ async function earlyEnd({ stderr, stdout }: AttachedStreams, ended: Promise<Proc
 /** It waits for a word of ours until then, has a single thread, and cannot enter them by itself. */
 function enterGroups({ cgroups }: ContainerSpawn, pid: number): void {
   for (const door of cgroups?.joins ?? []) writeFileSync(door, `${pid}`)
+}
+
+interface Ending {
+  readonly engine: EngineClient
+  readonly id: string
+  readonly streams: AttachedStreams
+  readonly ended: Promise<ProcessEnd>
+}
+
+/** Not every engine tells a container that its stdin has ended, by which the warden would end itself. */
+function endWithChannel({ engine, id, streams, ended }: Ending): void {
+  streams.stdin.once('finish', () => {
+    const kill = (): void => void engine.call('POST', `/containers/${id}/kill`).catch(() => undefined)
+    const timer = setTimeout(kill, endMs).unref()
+    void ended.finally(() => clearTimeout(timer))
+  })
 }
 
 interface Spawned {
