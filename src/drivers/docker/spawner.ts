@@ -13,7 +13,7 @@ export interface ContainerSpawn extends ContainerOrder {
 }
 
 const startMs = 60_000
-const removeMs = 30_000
+const removeMs = 10_000
 const aliveMs = 1000
 /** Longer than a warden takes to end, on a machine that does other things too. */
 const endMs = 500
@@ -28,12 +28,13 @@ export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProc
     const query = { stream: '1', stdin: '1', stdout: '1', stderr: '1' }
     const streams = attachedStreams(await engine.hijack(`/containers/${id}/attach`, { query }))
     try {
-      const ended = waitFor(engine, id)
+      const { promise: lost, giveUp } = surrender(streams)
+      const ended = Promise.race([waitFor(engine, id), lost])
       await engine.call('POST', `/containers/${id}/start`, { timeoutMs: startMs })
       const pid = await firstProcess({ order, id, streams, ended })
       enterGroups(order, pid)
       endWithChannel({ engine, id, streams, ended })
-      return spawned({ streams, ended, monitor: pid, remove: () => void remove(engine, id).catch(() => undefined) })
+      return spawned({ streams, ended, monitor: pid, remove: () => void removeOrElse({ engine, id, giveUp }) })
     } catch (error) {
       streams.stdin.destroy()
       throw error
@@ -61,6 +62,29 @@ export async function remove(engine: EngineClient, id: string): Promise<void> {
   } catch (error) {
     if (!(error instanceof EngineError && (error.status === 404 || error.status === 409))) throw error
   }
+}
+
+/** An engine that does not answer is not waited for either: the processes of the cell are then ended without it, and it finds that out when it can. */
+async function removeOrElse({ engine, id, giveUp }: { readonly engine: EngineClient; readonly id: string; readonly giveUp: () => void }): Promise<void> {
+  try {
+    await remove(engine, id)
+    // What was removed is told by whoever waits for it, at once.
+    setTimeout(giveUp, removeMs).unref()
+  } catch {
+    giveUp()
+  }
+}
+
+/** Nothing more is heard of it either. */
+function surrender({ stdin }: AttachedStreams): { readonly promise: Promise<ProcessEnd>; readonly giveUp: () => void } {
+  let giveUp: () => void = () => undefined
+  const promise = new Promise<ProcessEnd>((resolve) => {
+    giveUp = () => {
+      stdin.destroy()
+      resolve({ code: null, signal: 'SIGKILL' })
+    }
+  })
+  return { promise, giveUp }
 }
 
 /** Asked before the container is started, so that no end is missed. Told when it is removed: nothing of it is left then. */
