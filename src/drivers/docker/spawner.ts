@@ -1,10 +1,11 @@
 /** A container as a process whose stdin and stdout are ours: made, attached to, started, and waited for until the engine has removed it. */
-import { writeFileSync } from 'node:fs'
+import { statSync, writeFileSync } from 'node:fs'
 import { SandboxError } from '../../contract/errors.js'
 import { type AttachedStreams, attachedStreams } from '../../sys/docker/attach.js'
 import { EngineError, type EngineClient } from '../../sys/docker/client.js'
 import { uidOf } from '../../sys/processes.js'
 import { type ProcessEnd, type SpawnedProcess, spawnedProcess } from '../../sys/spawn.js'
+import { templatePlace } from './arguments.js'
 import { type ContainerOrder, containerConfig } from './container.js'
 
 export interface ContainerSpawn extends ContainerOrder {
@@ -32,7 +33,10 @@ export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProc
       const ended = Promise.race([waitFor(engine, id), lost])
       await engine.call('POST', `/containers/${id}/start`, { timeoutMs: startMs })
       const pid = await firstProcess({ order, id, streams, ended })
+      recogniseTemplate(order, pid)
       enterGroups(order, pid)
+      // With groups, whoever made them says that it may go on.
+      if (!order.cgroups) streams.stdin.write('+')
       endWithChannel({ engine, id, streams, ended })
       return spawned({ streams, ended, monitor: pid, remove: () => void removeOrElse({ engine, id, giveUp }) })
     } catch (error) {
@@ -133,6 +137,17 @@ async function earlyEnd({ stderr, stdout }: AttachedStreams, ended: Promise<Proc
   const { code } = await ended
   const words = said.trim().split('\n').at(-1) || `its container ended with status ${code}`
   return new SandboxError('unavailable', `the cell did not open: ${words}`, { hint: 'glovebox doctor' })
+}
+
+/** An engine may have other mounts than this process, or bind something else: what it shows must be the very folders that were meant. */
+function recogniseTemplate({ spec }: ContainerSpawn, pid: number): void {
+  spec.root.binds.forEach(({ source, target }, index) => {
+    const [meant, shown] = [statSync(source), statSync(`/proc/${pid}/root${templatePlace(index)}`)]
+    if (meant.dev === shown.dev && meant.ino === shown.ino) return
+    throw new SandboxError('not-enforced', `${target} of the cell: the container engine shows something else than ${source} of this machine`, {
+      hint: 'glovebox doctor',
+    })
+  })
 }
 
 /** It waits for a word of ours until then, has a single thread, and cannot enter them by itself. */
