@@ -22,7 +22,7 @@
  *   --build                        do what PROGRAM, which is bwrap, is told, instead of executing it, where all of that is known and the kernel can. Only with
  *                                  --map, --drop and --stage
  *   --drop ID                      run PROGRAM with this uid and gid and no groups
- *   --contain ID                   do what PROGRAM, which is bwrap, is told, within the container that this is the first process of, and as its first process, with
+ *   --within ID                   do what PROGRAM, which is bwrap, is told, within the container that this is the first process of, and as its first process, with
  *                                  this uid and gid inside. Only with --await, --join, --open, --open-folder and --read
  */
 #include "launcher.h"
@@ -166,8 +166,8 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->join[next_index(&options->joins, MOST_JOINS, name)] = values[0], 1;
     if (strcmp(name, "--inspect") == 0)
         return options->inspect_fd = parse_fd(values[0]), 1;
-    if (strcmp(name, "--contain") == 0)
-        return options->contained = true, options->contained_id = parse_number(values[0], 0xfffffffe), 1;
+    if (strcmp(name, "--within") == 0)
+        return options->within = true, options->within_id = parse_number(values[0], 0xfffffffe), 1;
     if (strcmp(name, "--drop") == 0)
         return options->drop = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
     if (left < 2)

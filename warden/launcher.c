@@ -7,7 +7,7 @@
  *
  * With --build it is monitor and child itself, and bwrap is not executed.
  *
- * With --contain it is the first process of a container, and becomes the warden.
+ * With --within it is the first process of a container, and becomes the warden.
  *
  * With --serve it stays and forks one launcher after the other.
  *
@@ -111,8 +111,8 @@ void launch(int argc, char **argv)
     struct steps steps;
 
     parse_options(&options, argc, argv);
-    if (options.contained)
-        contain_cell(&options);
+    if (options.within)
+        build_within(&options);
     options.builds = can_build(&steps, &options);
     arrange_descriptors(&options);
     clone_layers(&options);

@@ -91,8 +91,8 @@ struct options {
     /* Whether PROGRAM is bwrap and what it is told is to be done here, where the kernel can. */
     bool builds;
     /* Whether this is the first process of a container, in which the cell is built with this one id. */
-    bool contained;
-    unsigned contained_id;
+    bool within;
+    unsigned within_id;
     char **program;
 };
 
@@ -180,7 +180,7 @@ _Noreturn void build_cell(const struct options *options, const struct steps *ste
 _Noreturn void enter_cell(const struct steps *steps);
 /* Keeps no right, and no descriptor but the first three. */
 _Noreturn void monitor_cell(pid_t first);
-_Noreturn void contain_cell(struct options *options);
+_Noreturn void build_within(struct options *options);
 /* Waits for the owner where it is told to, and opens and joins what that made. */
 void enter_groups(struct options *options);
 

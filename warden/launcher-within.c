@@ -38,7 +38,7 @@ static void map_own(const char *path, unsigned inside, unsigned outside)
     write_own(path, map);
 }
 
-void contain_cell(struct options *options)
+void build_within(struct options *options)
 {
     struct steps steps;
     unsigned uid = geteuid(), gid = getegid();
@@ -55,8 +55,8 @@ void contain_cell(struct options *options)
     if (unshare(NAMESPACES) != 0)
         fail("create", "namespaces");
     write_own("/proc/self/setgroups", "deny");
-    map_own("/proc/self/uid_map", options->contained_id, uid);
-    map_own("/proc/self/gid_map", options->contained_id, gid);
+    map_own("/proc/self/uid_map", options->within_id, uid);
+    map_own("/proc/self/gid_map", options->within_id, gid);
     /* Whoever is forked first is the first of the new pid namespace. */
     pid_t first = fork();
     if (first < 0)
