@@ -28,7 +28,7 @@ export function containerArgv(plan: CellPlan): [string, ...string[]] {
   const doors = guestDoors(within ? { cgroups: within } : {}).flatMap(({ opened }) => opened)
   return [
     inContainer.launcher,
-    ...['--within', `${userId}`, ...(cgroups ? ['--await'] : []), ...doors, ...readCertificates(plan.spec, inContainer.certificates)],
+    ...['--within', `${userId}`, '--await', ...doors, ...readCertificates(plan.spec, inContainer.certificates)],
     ...['--', 'bwrap', ...rootWords(plan), '--', wardenPath],
     ...wardenArguments({ ...plan, ...(within && { cgroups: within }) }),
   ]

@@ -3,6 +3,7 @@ import type { CellSpec } from '../../contract/driver.js'
 import { currentOwner, ownerName } from '../../sys/owner.js'
 import { groupDoors, groupPlace, templatePlace } from './arguments.js'
 import { inContainer } from './image.js'
+import type { Dialect } from './dialect.js'
 
 /** By which a later engine knows whose a container is. */
 export const labels = { cell: 'glovebox.cell', owner: 'glovebox.owner' } as const
@@ -16,8 +17,7 @@ export interface ContainerOrder {
   readonly image: string
   /** Of the container's only process and all that it starts, on the engine's machine. */
   readonly hostId: number
-  /** Beside no new privileges. */
-  readonly security: readonly string[]
+  readonly dialect: Dialect
   readonly openFiles: number
   /** Undefined: the engine's own choice. */
   readonly runtime: string | undefined
@@ -54,13 +54,13 @@ export function containerConfig(order: ContainerOrder): object {
 }
 
 function hostConfig(order: ContainerOrder): object {
-  const { spec, security, openFiles, runtime } = order
+  const { spec, dialect, openFiles, runtime } = order
   const { memoryBytes, cpus, processes } = spec.limits
   const bound = memoryBytes + headroomBytes + processes * keeperBytes
   return {
     Privileged: false,
     CapDrop: ['ALL'],
-    SecurityOpt: ['no-new-privileges', ...security],
+    SecurityOpt: ['no-new-privileges', ...dialect.security],
     ReadonlyRootfs: true,
     NetworkMode: 'none',
     IpcMode: 'private',
@@ -80,7 +80,7 @@ function hostConfig(order: ContainerOrder): object {
     CpuQuota: Math.max(leastQuotaUs, Math.round(cpus * periodUs)),
     PidsLimit: 2 * processes + headroomProcesses,
     ShmSize: 65_536,
-    Ulimits: [{ Name: 'nofile', Soft: openFiles, Hard: openFiles }],
+    Ulimits: Object.entries({ nofile: openFiles, ...dialect.ulimits }).map(([Name, most]) => ({ Name, Soft: most, Hard: most })),
     Mounts: containerMounts(order),
     ...(runtime !== undefined && { Runtime: runtime }),
   }

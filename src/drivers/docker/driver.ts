@@ -15,7 +15,7 @@ import { containerArgv } from './arguments.js'
 import { type ContainerPrograms, importImage } from './image.js'
 import { type ContainerLease, type ContainerLessor, createContainerLessor } from './lease.js'
 import { noMounts, probeDocker, wordsOf } from './probe.js'
-import { securityOptions } from './seccomp.js'
+import { type Dialect, dialectOf } from './dialect.js'
 import { spawnContainer } from './spawner.js'
 import { sweepContainers } from './sweep.js'
 
@@ -37,12 +37,12 @@ export function createDockerDriver(options: DockerDriverOptions = {}): Driver {
   const workshop = remember(async () => openWorkshop({ engine: await engine(), cgroups: await cgroups(), options }))
   const veils = createVeilMemory()
   const openWith = async (spec: CellSpec, signal: AbortSignal): Promise<Cell> => {
-    const { lessor, own, spawnFor } = await workshop()
+    const { lessor, own, dialect, spawnFor } = await workshop()
     const lease = lessor.lease(spec)
     const spawn = spawnFor({ spec, lease, signal })
     const argv = containerArgv
     const programs = { launcher: '', warden: '' }
-    const host = withContainerDevices(readHostFiles())
+    const host = withContainerDevices(readHostFiles(), dialect)
     try {
       return await openCell({ spec, lease, signal, spawn, own, unveilable: veils.unveilable(), sources: [], programs, argv, wordsOf, host })
     } catch (error) {
@@ -71,6 +71,7 @@ interface Order {
 interface Workshop {
   readonly lessor: ContainerLessor
   readonly own: OwnPosture
+  readonly dialect: Dialect
   readonly spawnFor: (order: Order) => CellSpawner
 }
 
@@ -83,19 +84,20 @@ interface WorkshopParts {
 /** Clears away what dead owners left, and makes sure of the image. */
 async function openWorkshop({ engine, cgroups, options: { programs, runtime } }: WorkshopParts): Promise<Workshop> {
   await sweepContainers(engine)
-  const [image, lessor, security] = await Promise.all([importImage(engine, programs), createContainerLessor(cgroups), securityOptions(engine)])
+  const [image, lessor, dialect] = await Promise.all([importImage(engine, programs), createContainerLessor(cgroups), dialectOf(engine)])
   const own = withContainerFilter(readOwnPosture())
   const { openFiles } = readHostFacts()
   return {
     lessor,
     own,
+    dialect,
     spawnFor:
       ({ spec, lease, signal }) =>
       async ({ argv }) => {
         // The doors to the groups are bound into the container, so they come first.
         await lease.buildGroups()
         const { hostId, cgroup: groups } = lease
-        return spawnContainer({ engine, signal, spec, cgroups: groups, argv: argv(process.pid), image, hostId, security, openFiles, runtime })
+        return spawnContainer({ engine, signal, spec, cgroups: groups, argv: argv(process.pid), image, hostId, dialect, openFiles, runtime })
       },
   }
 }
@@ -106,9 +108,8 @@ function withContainerFilter(own: OwnPosture): OwnPosture {
 }
 
 /** The devices of a cell are those of the container, which the engine makes in a tmpfs. */
-function withContainerDevices(host: HostFiles): HostFiles {
-  const device = { type: 'tmpfs', access: 'rw', nosuid: true, nodev: false, noexec: false } as const
-  return { ...host, mountsAt: (path) => (hostDevices.includes(path) ? [['', device]] : host.mountsAt(path)) }
+function withContainerDevices(host: HostFiles, { devices }: Dialect): HostFiles {
+  return { ...host, mountsAt: (path) => (hostDevices.includes(path) ? [['', devices]] : host.mountsAt(path)) }
 }
 
 /** Asks once, and again only after a failure or an answer not worth keeping: an obstacle may have been removed meanwhile. */

@@ -1,10 +1,11 @@
 /** A container as a process whose stdin and stdout are ours: made, attached to, started, and waited for until the engine has removed it. */
-import { writeFileSync } from 'node:fs'
+import { statSync, writeFileSync } from 'node:fs'
 import { SandboxError } from '../../contract/errors.js'
 import { type AttachedStreams, attachedStreams } from '../../sys/docker/attach.js'
 import { EngineError, type EngineClient } from '../../sys/docker/client.js'
 import { uidOf } from '../../sys/processes.js'
 import { type ProcessEnd, type SpawnedProcess, spawnedProcess } from '../../sys/spawn.js'
+import { templatePlace } from './arguments.js'
 import { type ContainerOrder, containerConfig } from './container.js'
 
 export interface ContainerSpawn extends ContainerOrder {
@@ -13,8 +14,10 @@ export interface ContainerSpawn extends ContainerOrder {
 }
 
 const startMs = 60_000
-const removeMs = 30_000
+const removeMs = 10_000
 const aliveMs = 1000
+/** Longer than a warden takes to end, on a machine that does other things too. */
+const endMs = 500
 
 /** Resolves when its first process is there, in the groups of its cell. Whatever keeps it from that, no container is left. */
 export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProcess> {
@@ -26,11 +29,16 @@ export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProc
     const query = { stream: '1', stdin: '1', stdout: '1', stderr: '1' }
     const streams = attachedStreams(await engine.hijack(`/containers/${id}/attach`, { query }))
     try {
-      const ended = waitFor(engine, id)
+      const { promise: lost, giveUp } = surrender(streams)
+      const ended = Promise.race([waitFor(engine, id), lost])
       await engine.call('POST', `/containers/${id}/start`, { timeoutMs: startMs })
       const pid = await firstProcess({ order, id, streams, ended })
+      recogniseTemplate(order, pid)
       enterGroups(order, pid)
-      return spawned({ streams, ended, monitor: pid, remove: () => void remove(engine, id).catch(() => undefined) })
+      // With groups, whoever made them says that it may go on.
+      if (!order.cgroups) streams.stdin.write('+')
+      endWithChannel({ engine, id, streams, ended })
+      return spawned({ streams, ended, monitor: pid, remove: () => void removeOrElse({ engine, id, giveUp }) })
     } catch (error) {
       streams.stdin.destroy()
       throw error
@@ -58,6 +66,29 @@ export async function remove(engine: EngineClient, id: string): Promise<void> {
   } catch (error) {
     if (!(error instanceof EngineError && (error.status === 404 || error.status === 409))) throw error
   }
+}
+
+/** An engine that does not answer is not waited for either: the processes of the cell are then ended without it, and it finds that out when it can. */
+async function removeOrElse({ engine, id, giveUp }: { readonly engine: EngineClient; readonly id: string; readonly giveUp: () => void }): Promise<void> {
+  try {
+    await remove(engine, id)
+    // What was removed is told by whoever waits for it, at once.
+    setTimeout(giveUp, removeMs).unref()
+  } catch {
+    giveUp()
+  }
+}
+
+/** Nothing more is heard of it either. */
+function surrender({ stdin }: AttachedStreams): { readonly promise: Promise<ProcessEnd>; readonly giveUp: () => void } {
+  let giveUp: () => void = () => undefined
+  const promise = new Promise<ProcessEnd>((resolve) => {
+    giveUp = () => {
+      stdin.destroy()
+      resolve({ code: null, signal: 'SIGKILL' })
+    }
+  })
+  return { promise, giveUp }
 }
 
 /** Asked before the container is started, so that no end is missed. Told when it is removed: nothing of it is left then. */
@@ -108,9 +139,36 @@ async function earlyEnd({ stderr, stdout }: AttachedStreams, ended: Promise<Proc
   return new SandboxError('unavailable', `the cell did not open: ${words}`, { hint: 'glovebox doctor' })
 }
 
+/** An engine may have other mounts than this process, or bind something else: what it shows must be the very folders that were meant. */
+function recogniseTemplate({ spec }: ContainerSpawn, pid: number): void {
+  spec.root.binds.forEach(({ source, target }, index) => {
+    const [meant, shown] = [statSync(source), statSync(`/proc/${pid}/root${templatePlace(index)}`)]
+    if (meant.dev === shown.dev && meant.ino === shown.ino) return
+    throw new SandboxError('not-enforced', `${target} of the cell: the container engine shows something else than ${source} of this machine`, {
+      hint: 'glovebox doctor',
+    })
+  })
+}
+
 /** It waits for a word of ours until then, has a single thread, and cannot enter them by itself. */
 function enterGroups({ cgroups }: ContainerSpawn, pid: number): void {
   for (const door of cgroups?.joins ?? []) writeFileSync(door, `${pid}`)
+}
+
+interface Ending {
+  readonly engine: EngineClient
+  readonly id: string
+  readonly streams: AttachedStreams
+  readonly ended: Promise<ProcessEnd>
+}
+
+/** Not every engine tells a container that its stdin has ended, by which the warden would end itself. */
+function endWithChannel({ engine, id, streams, ended }: Ending): void {
+  streams.stdin.once('finish', () => {
+    const kill = (): void => void engine.call('POST', `/containers/${id}/kill`).catch(() => undefined)
+    const timer = setTimeout(kill, endMs).unref()
+    void ended.finally(() => clearTimeout(timer))
+  })
 }
 
 interface Spawned {

@@ -151,6 +151,25 @@ describe('an owner that is killed', () => {
   })
 })
 
+describe('a cell without cgroups of ours', () => {
+  skipGroup(impossible ?? false)
+
+  test('opens too, and claims no limit that nothing was seen to hold', async () => {
+    const bare = createDockerDriver({ address: engine.address, cgroups: { unavailable: 'none are to be had' } })
+    const { limits, features } = await bare.probe()
+    expect([limits.memory, limits.cpus, features.pause]).toEqual([
+      { enforced: false, why: 'none are to be had' },
+      { enforced: false, why: 'none are to be had' },
+      { available: false, why: 'none are to be had' },
+    ])
+    const platform = createPlatform({ drivers: [bare] })
+    const sandbox = await Sandbox.create({ platform, driver: 'docker' })
+    expect((await sandbox.run(['echo', 'here'])).stdout).toBe('here\n')
+    await platform[Symbol.asyncDispose]()
+    expect(await containers()).toEqual([])
+  })
+})
+
 describe('a cell that does not open', () => {
   skipGroup(impossible ?? false)
 

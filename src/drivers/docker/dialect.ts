@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { MountRow } from '../../cell/expected-mounts.js'
 import type { EngineClient } from '../../sys/docker/client.js'
 import { cachePlace } from '../../sys/places.js'
 import { defaultSeccompText } from '../../sys/seccomp.js'
@@ -31,10 +32,25 @@ function containerProfile(): string {
   })
 }
 
-/** How an engine is told of the profile, and that nothing of /proc is to be masked. Docker is given its text; Podman a file of its own machine, and has a word for the masks. */
-export async function securityOptions(engine: EngineClient): Promise<readonly string[]> {
+/** What one engine is told in other words than another. */
+export interface Dialect {
+  /** Beside no new privileges. */
+  readonly security: readonly string[]
+  /** Beside that of open files. */
+  readonly ulimits: Readonly<Record<string, number>>
+  /** How it mounts the /dev of a container. */
+  readonly devices: MountRow
+}
+
+const devices: MountRow = { type: 'tmpfs', access: 'rw', nosuid: true, nodev: false, noexec: false }
+/** As many as Podman leaves itself; unless it is told, it tries to give more than that. */
+const podmanProcesses = 32_768
+
+/** The profile, and that nothing of /proc is to be masked. Docker is given the text of one; Podman a file of its own machine, and has a word for the masks. */
+export async function dialectOf(engine: EngineClient): Promise<Dialect> {
   const profile = containerProfile()
-  return (await isPodman(engine)) ? [`seccomp=${fileOf(profile)}`, 'unmask=ALL'] : [`seccomp=${profile}`]
+  if (!(await isPodman(engine))) return { security: [`seccomp=${profile}`], ulimits: {}, devices }
+  return { security: [`seccomp=${fileOf(profile)}`, 'unmask=ALL'], ulimits: { nproc: podmanProcesses }, devices: { ...devices, noexec: true } }
 }
 
 async function isPodman(engine: EngineClient): Promise<boolean> {
