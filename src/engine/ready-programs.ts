@@ -42,10 +42,6 @@ export interface Held {
   readonly made: Promise<ReadyRun | undefined>
   /** Whether it is an interpreter that was begun: then it is gone before another program is started. */
   readonly isBegun?: true
-  /** After that it is dropped; not given: it stays until it is wanted. */
-  readonly staysMs?: number
-  /** Resolves when it was found not to be as demanded, before it was anyone's. */
-  readonly unlike?: Promise<SandboxError>
 }
 
 export class ReadyPrograms {
@@ -55,13 +51,10 @@ export class ReadyPrograms {
   #alike = 0
   #soon: NodeJS.Immediate | undefined
   #isOver = false
-  #unwanted: NodeJS.Timeout | undefined
 
   constructor(surroundings: () => ProgramSurroundings, first?: Held) {
     this.#surroundings = surroundings
     this.#held = first
-    // Not before it is ready: what is found of it until then must be told.
-    if (first?.staysMs !== undefined) void first.made.then(() => this.#dropLater(first, first.staysMs))
   }
 
   /** One of this kind, which is the taker's from then on; also one that is being made, unless that takes long or the taker gives up first. Of no kind there is none. */
@@ -78,7 +71,6 @@ export class ReadyPrograms {
       return undefined
     }
     this.#held = undefined
-    clearTimeout(this.#unwanted)
     const letGo = this.#surroundings().open.warden.hold()
     const ready = await inTime(held.made, giveUp).finally(letGo)
     if (ready?.program.isWaiting && ready.fits?.(told) !== false) return ready
@@ -108,15 +100,7 @@ export class ReadyPrograms {
   end(): void {
     this.#isOver = true
     clearImmediate(this.#soon)
-    clearTimeout(this.#unwanted)
     void this.#held?.made.then((ready) => ready?.run.close().catch(() => undefined))
-  }
-
-  #dropLater(held: Held, afterMs: number | undefined): void {
-    if (this.#isOver || this.#held !== held) return
-    this.#unwanted = setTimeout(() => {
-      if (this.#held === held) void this.drop()
-    }, afterMs).unref()
   }
 
   #make(): void {
@@ -135,10 +119,7 @@ export function mayWait({ processes }: Pick<Limits, 'processes'>): boolean {
 }
 
 /** Where a program is made ready. */
-export type ReadyPlace = Pick<ProgramSurroundings, 'open' | 'inspector' | 'condemn' | 'checkOpen'> & {
-  /** Until its cell was found as demanded, nothing in it is looked at; rejects when it is not. */
-  readonly cellSeen?: Promise<unknown>
-}
+export type ReadyPlace = Pick<ProgramSurroundings, 'open' | 'inspector' | 'condemn' | 'checkOpen'>
 
 export function beginReady(kind: ProgramKind, place: ReadyPlace): Held {
   const unwanted = new AbortController()
@@ -190,7 +171,6 @@ async function makeReady({ user, limits, request }: ProgramKind, place: ReadyPla
     const counted = countedIn(request, run)
     let look: ReadyLook | undefined
     const atGate = async (pid: number): Promise<void> => {
-      await place.cellSeen
       look = await inspector.inspectReady({ pid, user, request: counted })
       begun.spareTime()
     }
