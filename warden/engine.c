@@ -19,7 +19,7 @@
 #include "terminal.h"
 #include "wire.h"
 
-enum { INBOX_USUAL = 2 * FRAME_CHUNK };
+enum { INBOX_USUAL = 2 * FRAME_CHUNK, PART_LEAST = 16384 };
 
 static const char *configure(struct warden *warden, const struct frame *frame)
 {
@@ -155,6 +155,20 @@ static const char *carry_out(struct warden *warden, const struct frame *frame)
   return NULL;
 }
 
+/* What is here of a long STDIN for a connection goes on; what is not is left as a frame of its own, and nothing of it needs to be moved to make room. */
+static void hand_on_part(struct warden *warden, const struct frame *frame)
+{
+  struct inbox *inbox = &warden->inbox;
+  struct frame here = *frame, rest = *frame;
+  const struct run *run = frame->type == FRAME_STDIN ? runs_find(warden, frame->run) : NULL;
+  here.length = (uint32_t)(inbox->tail - inbox->head - FRAME_HEADER);
+  rest.length -= here.length;
+  if (!run || !run->connection || here.length < PART_LEAST || frame->length > run->feed.credit) return;
+  warden->fatal = carry_out(warden, &here);
+  inbox->head = inbox->tail - FRAME_HEADER;
+  frame_put_header(inbox->bytes + inbox->head, &rest);
+}
+
 bool engine_is_heard(const struct warden *warden)
 {
   return queue_length(&warden->queue) < QUEUE_INPUT_PAUSE;
@@ -173,7 +187,11 @@ void engine_work(struct warden *warden)
   while (!warden->ending && !warden->fatal && engine_is_heard(warden)) {
     struct frame frame = { 0 };
     enum frame_result result = frame_parse(inbox->bytes + inbox->head, inbox->tail - inbox->head, &frame);
-    if (result == FRAME_PARTIAL) return passing_begin(warden, &frame);
+    if (result == FRAME_PARTIAL) {
+      passing_begin(warden, &frame);
+      if (!passing_is_under_way(warden)) hand_on_part(warden, &frame);
+      return;
+    }
     if (inbox->passing.sparing) inbox->passing.sparing--;
     warden->fatal = result == FRAME_MALFORMED ? frame.why : carry_out(warden, &frame);
     inbox->head += FRAME_HEADER + (result == FRAME_WHOLE ? frame.length : 0);

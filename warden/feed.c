@@ -22,11 +22,16 @@ static void give_back(struct warden *warden, struct run *run, size_t bytes)
   queue_frame(&warden->queue, &(struct frame){ .type = FRAME_CREDIT, .run = run->id, .length = sizeof payload, .payload = payload });
 }
 
-static void release(struct feed *feed)
+/* Of the rings of all runs so much may stay although it holds nothing: whoever is slower than what comes has its ring filled and emptied all the time. */
+enum { SPANS_KEPT = 1048576, SPAN_STEP = 65536 };
+
+static void release(struct warden *warden, struct feed *feed)
 {
   pages_unmap(feed->bytes, feed->room);
   feed->bytes = NULL;
   feed->head = feed->length = 0;
+  warden->spans -= feed->span;
+  feed->span = 0;
 }
 
 void feed_close(struct warden *warden, struct run *run)
@@ -36,7 +41,7 @@ void feed_close(struct warden *warden, struct run *run)
   feed->fd = -1;
   size_t dropped = feed->length + feed->owed;
   feed->owed = 0;
-  release(feed);
+  release(warden, feed);
   give_back(warden, run, dropped);
 }
 
@@ -99,14 +104,19 @@ static ssize_t hand_on(struct feed *feed, const uint8_t *bytes, size_t length)
 /* Each return of credit wakes the engine; but what a pipe takes is to be given back whether or not its program reads. */
 enum { OWED_LEAST = 524288, OWED_LEAST_CONNECTION = 131072, OWED_LEAST_EMPTY = FRAME_SHARE_LEAST / 2 };
 
+static void settle(struct warden *warden, struct run *run)
+{
+  const size_t bytes = run->feed.owed;
+  run->feed.owed = 0;
+  give_back(warden, run, bytes);
+}
+
+/* To a connection once a round: see feed_settle. */
 static void owe(struct warden *warden, struct run *run, size_t bytes)
 {
   struct feed *feed = &run->feed;
   feed->owed += (uint32_t)bytes;
-  if (feed->owed < (run->connection ? OWED_LEAST_CONNECTION : OWED_LEAST) && feed->owed < feed->room / 4) return;
-  bytes = feed->owed;
-  feed->owed = 0;
-  give_back(warden, run, bytes);
+  if (!run->connection && feed->owed >= OWED_LEAST) settle(warden, run);
 }
 
 /* Only of our own process, which keeps nothing: pages that pass are counted to no limit of a guest's, who could hold them in pipes of its own (tee). */
@@ -128,10 +138,7 @@ void feed_passed(struct warden *warden, struct run *run, size_t bytes)
 void feed_settle(struct warden *warden, struct run *run)
 {
   struct feed *feed = &run->feed;
-  if (!run->connection || feed->length || feed->owed < OWED_LEAST_EMPTY) return;
-  const size_t bytes = feed->owed;
-  feed->owed = 0;
-  give_back(warden, run, bytes);
+  if (run->connection && feed->owed >= (feed->length ? OWED_LEAST_CONNECTION : OWED_LEAST_EMPTY)) settle(warden, run);
 }
 
 void feed_pump(struct warden *warden, struct run *run)
@@ -139,25 +146,39 @@ void feed_pump(struct warden *warden, struct run *run)
   struct feed *feed = &run->feed;
   if (!feed_is_served(run)) return;
   while (feed->length) {
-    size_t straight = feed->room - feed->head, most = feed->length < straight ? feed->length : straight;
+    size_t straight = feed->span - feed->head, most = feed->length < straight ? feed->length : straight;
     const size_t from = feed->head;
     ssize_t handed = hand_on(feed, feed->bytes + from, most);
     if (handed < 0) return lose_reader(warden, run);
-    feed->head = (feed->head + (size_t)handed) % feed->room;
+    feed->head = (feed->head + (size_t)handed) % feed->span;
     feed->length -= (size_t)handed;
     /* What is not read for long is held for long, and is not to take more room than it has bytes. */
-    if (feed->length && feed->length < feed->room / 2) pages_forget(feed->bytes, from, (size_t)handed);
+    if (feed->length && warden->spans > SPANS_KEPT) pages_forget(feed->bytes, from, (size_t)handed);
     owe(warden, run, (size_t)handed);
     if ((size_t)handed < most && (feed->length < FDS_PIPE_USUAL || !widen(feed))) break;
   }
-  if (!feed->length && feed->bytes) release(feed);
+  if (!feed->length) feed->head = 0;
+  if (!feed->length && warden->spans > SPANS_KEPT) release(warden, feed);
   if (!feed->length && feed->ending && feed->fd >= 0) end(warden, run);
 }
 
-static void store(struct feed *feed, const struct frame *frame)
+/* What lies at the end stays there. */
+static void widen_span(struct warden *warden, struct feed *feed, size_t needed)
 {
-  size_t tail = (feed->head + feed->length) % feed->room;
-  size_t straight = feed->room - tail < frame->length ? feed->room - tail : frame->length;
+  const size_t step = (needed - feed->span + SPAN_STEP - 1) / SPAN_STEP * SPAN_STEP, most = feed->room - feed->span, more = step < most ? step : most;
+  if (feed->head + feed->length > feed->span) {
+    memmove(feed->bytes + feed->head + more, feed->bytes + feed->head, feed->span - feed->head);
+    feed->head += more;
+  }
+  feed->span += (uint32_t)more;
+  warden->spans += more;
+}
+
+static void store(struct warden *warden, struct feed *feed, const struct frame *frame)
+{
+  if (feed->length + frame->length > feed->span) widen_span(warden, feed, feed->length + frame->length);
+  size_t tail = (feed->head + feed->length) % feed->span;
+  size_t straight = feed->span - tail < frame->length ? feed->span - tail : frame->length;
   memcpy(feed->bytes + tail, frame->payload, straight);
   memcpy(feed->bytes, frame->payload + straight, frame->length - straight);
   feed->length += frame->length;
@@ -181,7 +202,7 @@ static const char *take_bytes(struct warden *warden, struct run *run, const stru
   }
   if (!rest.length) return NULL;
   if (!feed->bytes && !(feed->bytes = pages_map(feed->room))) return "no memory for input";
-  store(feed, &rest);
+  store(warden, feed, &rest);
   feed_pump(warden, run);
   return NULL;
 }

@@ -25,8 +25,9 @@ struct tap {
 /* Where the program's input goes, and what waits to go in. */
 struct feed {
   int fd;         /* -1: closed, or never fed */
-  uint8_t *bytes; /* a ring of `room` bytes, there only while it holds something */
+  uint8_t *bytes; /* a ring in `room` bytes, there while it holds something, or may soon */
   uint32_t room; /* the window */
+  uint32_t span; /* how much of it is used in turn */
   size_t head, length;
   uint32_t credit; /* what the engine may still send */
   uint32_t owed;   /* handed on, and not given back yet */

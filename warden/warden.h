@@ -96,6 +96,7 @@ struct warden {
   struct question questions[WARDEN_QUESTIONS_MOST];
   size_t question_count;
   int64_t doors_shut_until_ms; /* 0: they are not */
+  size_t spans; /* of all the rings */
   struct used_ids used;
   bool strays;               /* a keeper was lost: its processes come to the warden and must die */
   unsigned stray_clean_passes;

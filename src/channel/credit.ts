@@ -6,7 +6,7 @@ import type { Outbox } from './outbox.js'
 
 /** Waiting for this much credit keeps a slow reader from cutting a large write into crumbs. */
 const worthSendingBytes = maxPieceBytes / 2
-/** Small enough that little waits at the warden for the rest of its frame, which it moves to make room. What it passes on unread may come in the largest. */
+/** Small enough that little waits at the warden for the rest of its frame, which it moves to make room. What it passes on unread, or in parts, may come in the largest. */
 const stdinPieceBytes = maxPieceBytes / 4
 /** Up to here copying the payload behind its header is cheaper than a second write. */
 const maxCopiedBytes = 2048

@@ -59,7 +59,7 @@ export class PortConnection implements WardenConnection, Party {
     this.id = id
     this.#port = port
     this.#link = link
-    this.#input = new InputFlow({ ...flow, isFed: true, allowance: link.allowance })
+    this.#input = new InputFlow({ ...flow, isFed: true, isPassed: true, allowance: link.allowance })
     this.#credit = new OutputCredit(1, { ...flow, window })
     this.#queue = new OutputQueue((_, bytes) => this.#credit.giveBack(bytes))
     this.#isGuests = isOpen

@@ -22,6 +22,7 @@ import { Intake } from './intake.js'
 import { answerQuery } from './names.js'
 import { type Place, Places } from './places.js'
 import { type Draft, Records } from './records.js'
+import { Reserve } from './reserve.js'
 import type { Resolver } from './resolver.js'
 import { linkSignals } from './signals.js'
 
@@ -50,6 +51,7 @@ class LiveGate implements Gate {
   readonly #judge: Judge
   readonly #places: Places
   readonly #shared: SharedLimits
+  readonly #reserve = new Reserve()
   readonly #entrances: Entrances
   readonly #permits = new Set<LivePermit>()
   #onSettled = (): void => undefined
@@ -158,7 +160,7 @@ class LiveGate implements Gate {
   async #connect(permit: LivePermit, place: Place): Promise<LiveUpstream> {
     const { question, pinned, rules } = permit.order
     const { connectMs } = this.#timings
-    const intake = new Intake()
+    const intake = new Intake(this.#reserve)
     const socket = await dial({ address: pinned, port: question.port, timeoutMs: connectMs, signal: permit.signal, intake })
     const upstream = new LiveUpstream(socket, {
       intake,

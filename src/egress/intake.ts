@@ -1,19 +1,31 @@
 /**
  * Where the bytes of one socket are received: two buffers in turn, instead of a new one for each read, which would keep the collector of garbage busier than
- * everything else together. Nothing is received into a buffer before its last bytes are done with: see `lend`.
+ * everything else together; and large ones of the sandbox's reserve, while much comes and there are any. Nothing is received into a buffer before its last bytes
+ * are done with: see `lend`.
  */
 import type { OnReadOpts } from 'node:net'
+import { largeBytes, type Reserve } from './reserve.js'
 
 const usualBytes = 65_536
 /** From the first that was full on: whoever sends that fast is read from in larger pieces. */
-const largeBytes = 131_072
+const widerBytes = 131_072
 
 export class Intake {
+  readonly #reserve: Reserve
+  /** Where the next bytes go. */
   #buffer: Buffer = Buffer.allocUnsafeSlow(usualBytes)
-  #other: Buffer | undefined
+  /** Its own others, two at most, the one that was used last at the end. When the first of two is lent so is the second, and nothing is received. */
+  readonly #own: Buffer[] = []
   #lent = 0
+  /** Of these, how many of the reserve's. */
+  #lentLarge = 0
+  #isClosed = false
   /** Told of what was received; the bytes are a view that is good only until it returns, unless it has them lent or given. False: nothing more is read. */
   onBytes: (bytes: Buffer) => boolean = () => false
+
+  constructor(reserve: Reserve) {
+    this.#reserve = reserve
+  }
 
   /** As `net.connect` takes it. */
   readonly onread: OnReadOpts = {
@@ -33,20 +45,40 @@ export class Intake {
 
   /** Leaves what was just received alone until the answer is called; in the order in which it was lent. */
   lend(bytes: Buffer): () => void {
-    const free = this.#other
-    const size = bytes.length === this.#buffer.length ? largeBytes : this.#buffer.length
-    this.#other = this.#buffer
-    this.#buffer = free && free.length >= size ? free : Buffer.allocUnsafeSlow(size)
+    const lent = this.#buffer
+    const wasLarge = lent.length === largeBytes
+    if (!wasLarge) this.#own.push(lent)
     this.#lent += 1
+    this.#lentLarge += wasLarge ? 1 : 0
+    const isMuch = bytes.length === lent.length || bytes.length >= widerBytes
+    this.#buffer = (isMuch && !this.#isClosed ? this.#reserve.take() : undefined) ?? this.#nextOwn(isMuch ? widerBytes : usualBytes)
     return () => {
       this.#lent -= 1
+      if (!wasLarge || this.#isClosed) return
+      this.#lentLarge -= 1
+      this.#reserve.giveBack(lent)
     }
+  }
+
+  #nextOwn(size: number): Buffer {
+    const oldest = this.#own.length < 2 ? undefined : this.#own.shift()
+    return oldest && oldest.length >= size ? oldest : Buffer.allocUnsafeSlow(size)
   }
 
   /** What was just received, for good. */
   give(bytes: Buffer): Buffer {
-    if (bytes.length * 2 < this.#buffer.length) return Buffer.from(bytes)
+    if (bytes.length * 2 < this.#buffer.length || this.#buffer.length === largeBytes) return Buffer.from(bytes)
     this.#buffer = Buffer.allocUnsafeSlow(usualBytes)
     return bytes
+  }
+
+  /** Nothing more is received. Idempotent. */
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    for (; this.#lentLarge > 0; this.#lentLarge -= 1) this.#reserve.lose()
+    if (this.#buffer.length === largeBytes) this.#reserve.giveBack(this.#buffer)
+    this.#buffer = Buffer.alloc(0)
+    this.#own.splice(0)
   }
 }

@@ -187,6 +187,7 @@ export class MeteredStream extends Duplex {
     clearTimeout(this.#idle)
     this.#ended.abort()
     this.#socket.destroy()
+    this.#order.intake.close()
     done(error)
   }
 
