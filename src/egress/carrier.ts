@@ -3,7 +3,7 @@
  * and to one host, so that nothing of one program, or of one host, can reach another over it.
  */
 import { Agent, type IncomingMessage, request as sendHttp1 } from 'node:http'
-import { type ClientHttp2Session, connect as connectHttp2, type IncomingHttpHeaders } from 'node:http2'
+import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, type IncomingHttpHeaders } from 'node:http2'
 import { type Duplex, PassThrough, type Readable, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { EgressError } from './egress-error.js'
@@ -211,6 +211,7 @@ export class Http2Carrier implements Carrier {
     stream.once('close', () => {
       this.#underWay -= 1
     })
+    const isWhole = watchEnd(stream)
     let trailers: readonly Header[] = []
     let [bytesUp, bytesDown] = [0, 0]
     stream.on('trailers', (_headers: IncomingHttpHeaders, _flags: number, raw?: string[]) => {
@@ -226,7 +227,10 @@ export class Http2Carrier implements Carrier {
           bytesDown += chunk.length
         })
         content.pause()
-        pipeline(stream, content).catch((error: unknown) => content.destroy(error as Error))
+        pipeline(stream, content, { end: false }).then(
+          () => (isWhole() ? content.end() : content.destroy(new EgressError('broken', 'the other side broke off its answer'))),
+          (error: unknown) => content.destroy(error as Error),
+        )
         const counted = () => ({ bytesUp, bytesDown })
         resolve({ status: Number(given[':status']), statusText: '', headers: [...endToEnd(pairs), ...said], body: content, trailers: () => trailers, counted })
       })
@@ -246,6 +250,17 @@ export class Http2Carrier implements Carrier {
     this.#session.destroy()
     this.upstream.stream.destroy()
   }
+}
+
+/** Whether the other side has said that this was all. Node tells one that was reset without an error like that, too: but then it has closed the stream before. */
+function watchEnd(stream: ClientHttp2Stream): () => boolean {
+  const push = stream.push.bind(stream)
+  let isWhole = false
+  stream.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
+    if (chunk === null) isWhole ||= !stream.closed
+    return push(chunk, encoding)
+  }
+  return () => isWhole
 }
 
 /** As Node wants them: those that are there more than once as a list. */

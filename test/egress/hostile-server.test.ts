@@ -147,6 +147,11 @@ const http2Answers: Readonly<Record<string, { readonly frames: readonly Buffer[]
   'a goodbye': { frames: [frame('goaway', { payload: Buffer.alloc(8) })], status: 502 },
   'less than its length': { frames: [head([good, ['content-length', '50']], false), body()], status: 200 },
   'a broken body': { frames: [head([good], false), body(0), frame('reset', { stream: 1, payload: number32(2) })], status: 200 },
+  'a body that is reset without an error': { frames: [head([good], false), body(0), frame('reset', { stream: 1, payload: number32(0) })], status: 200 },
+  'a whole body, and a reset behind it': { frames: [head([good], false), body(), frame('reset', { stream: 1, payload: number32(0) })], status: 200 },
+  'headers of a stream of its own': { frames: [request(2, [good])], status: 502 },
+  'a window of nothing more': { frames: [frame('window', { payload: number32(0) })], status: 502 },
+  'a ping of a stream': { frames: [frame('ping', { stream: 1, payload: Buffer.alloc(8) })], status: 502 },
   'no HTTP/2 at all': { frames: [Buffer.alloc(50_000, 0xfe)], status: 502 },
 }
 
@@ -165,7 +170,7 @@ test.each(Object.entries(http2Answers))('%s: as an answer of HTTP/2, and the nex
 
   expect(got.status).toBe(status)
   expect(got.headers['set-cookie']).toBeUndefined()
-  expect(got.isCut).toBe(['a status behind the body', 'less than its length', 'a broken body'].includes(name))
+  expect(got.isCut).toBe(['a status behind the body', 'less than its length', 'a broken body', 'a body that is reset without an error'].includes(name))
   expect(await askHttp2(front, side)).toMatchObject({ status: 200, body: 'ok' })
 })
 
