@@ -17,6 +17,10 @@ const words: Readonly<Record<BuildPhase, string>> = {
   hashing: 'writing down every file',
   checking: 'trying it in a cell',
   keeping: 'keeping it',
+  asking: 'asking for the image',
+  reading: 'reading layers',
+  running: 'running',
+  copying: 'copying',
 }
 
 const drawnEveryMs = 100

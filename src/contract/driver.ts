@@ -53,6 +53,10 @@ export interface TemplateRoot {
   readonly symlinks: readonly { readonly path: string; readonly target: string }[]
   readonly shell: string
   readonly env: Readonly<Record<string, string>>
+  /** Where runs start, as its image says; the cell's own working folder when not given. */
+  readonly workdir?: string
+  /** Of a template that was made from an image: the digest that names it elsewhere. */
+  readonly imageDigest?: string
 }
 
 export interface CellSpec {

@@ -54,7 +54,7 @@ export async function buildTemplate(recipe: Recipe, tools: BuildTools, options: 
 }
 
 /** One builder at a time: the others wait, and are told so. */
-async function takeTurn({ store, signal, tell }: Building): Promise<Disposable> {
+export async function takeTurn({ store, signal, tell }: Pick<Building, 'store' | 'signal' | 'tell'>): Promise<Disposable> {
   for (let told = false; ; told = true) {
     signal?.throwIfAborted()
     try {
@@ -121,7 +121,8 @@ async function buildNew(building: Building, packages: readonly VerifiedPackage[]
   }
 }
 
-function machineError(draft: string, error: unknown): unknown {
+/** What the machine lacks, in words. */
+export function machineError(draft: string, error: unknown): unknown {
   const { code } = error as NodeJS.ErrnoException
   if (code === 'ENOSPC' || code === 'EDQUOT') return new SandboxError('full', `no space is left in ${draft}`, { hint: `df -h ${draft}`, cause: error })
   return code === undefined ? error : folderError(draft, error)
@@ -131,7 +132,7 @@ function machineError(draft: string, error: unknown): unknown {
 async function finish({ workshop, recipe, signal, tell }: Building, root: string): Promise<string | undefined> {
   tell({ type: 'phase', phase: 'finishing' })
   await settleModes(root, { signal })
-  await using bench = await openBench(workshop, draftRoot(recipe, root), signal)
+  await using bench = await openBench(workshop, draftRoot(recipe, root), { signal })
   if (existsSync(join(root, 'usr/sbin/ldconfig'))) await cacheLibraries(bench, root)
   if (!existsSync(join(root, 'usr/bin/python3'))) return undefined
   tell({ type: 'progress', phase: 'finishing', fraction: 0.1, detail: 'compiling Python' })
@@ -187,7 +188,7 @@ async function describe({ recipe, signal, tell }: Building, draft: string, { pac
 
 async function check({ workshop, recipe, signal, tell }: Building, root: string): Promise<void> {
   tell({ type: 'phase', phase: 'checking' })
-  await using bench = await openBench(workshop, draftRoot(recipe, root), signal)
+  await using bench = await openBench(workshop, draftRoot(recipe, root), { signal })
   for (const [index, argv] of recipe.checks.entries()) {
     const { failure } = await bench.run(argv)
     if (failure !== undefined)

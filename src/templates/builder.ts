@@ -1,6 +1,7 @@
 import { SandboxError } from '../contract/errors.js'
 import type { BuildOptions, BuildResult, Recipe, TemplateDifference, TemplateListing } from '../contract/templates.js'
 import { buildTemplate } from './build.js'
+import { type ImportOptions, importTemplate, type PullOptions, pullTemplate } from './images/making.js'
 import type { WalkOptions } from './manifest.js'
 import { recipes } from './recipes/index.js'
 import { notThere, type TemplateStore } from './store.js'
@@ -11,6 +12,10 @@ export interface TemplateBuilder {
   readonly recipes: readonly Recipe[]
   /** Throws SandboxError: 'invalid' for a recipe that there is not, 'unsupported', 'unavailable' or 'full' for a machine that cannot build it. */
   build(recipe: string | Recipe, options?: BuildOptions): Promise<BuildResult>
+  /** An image of a registry, by tag or digest. Throws SandboxError: 'not-found', 'denied', 'unavailable'; 'conflict' for what is not what its digest says. */
+  pull(reference: string, options?: PullOptions): Promise<BuildResult>
+  /** An archive: what `docker save` writes, an OCI layout, a plain root. Throws SandboxError('invalid') for one that is refused. */
+  import(path: string, options?: ImportOptions): Promise<BuildResult>
   list(): Promise<readonly TemplateListing[]>
   /** Throws SandboxError('not-found'). */
   inspect(name: string): TemplateListing
@@ -24,6 +29,8 @@ export function createTemplateBuilder(store: TemplateStore, workshop: Workshop):
   return {
     recipes: [...recipes.values()],
     build: async (recipe, options) => buildTemplate(typeof recipe === 'string' ? recipeOf(recipe) : recipe, { store, workshop }, options),
+    pull: (reference, options) => pullTemplate(reference, { store, workshop }, options),
+    import: (path, options) => importTemplate(path, { store, workshop }, options),
     list: () => store.list(),
     inspect: (name) => {
       const listing = store.listing(name)
