@@ -17,8 +17,8 @@ export type TreeLine = z.output<typeof lineSchema>
 export interface TreeDefaults {
   readonly shell: string
   readonly env: Readonly<Record<string, string>>
-  /** Of one that was made from an image: what that says of its programs. */
-  readonly image?: Pick<TemplateImage, 'user' | 'workdir' | 'entrypoint' | 'cmd'>
+  /** Of one that was made from an image: which, and what that says of its programs. */
+  readonly image?: Pick<TemplateImage, 'digest' | 'user' | 'workdir' | 'entrypoint' | 'cmd'>
 }
 
 export interface Manifest {
@@ -46,7 +46,7 @@ export function writeManifest(lines: readonly TreeLine[], defaults: TreeDefaults
 }
 
 function headOf({ shell, env, image }: TreeDefaults): string {
-  const said = image && { user: image.user, workdir: image.workdir, entrypoint: image.entrypoint, cmd: image.cmd }
+  const said = image && { digest: image.digest, user: image.user, workdir: image.workdir, entrypoint: image.entrypoint, cmd: image.cmd }
   return JSON.stringify({ schema: 'glovebox-template/1', shell, env: Object.fromEntries(Object.entries(env).sort()), ...(said && { image: said }) })
 }
 
