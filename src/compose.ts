@@ -68,11 +68,12 @@ export function engineOptions(settings: PlatformSettings): EngineOptions {
 
 /** Builds templates and keeps them. What is to be tried of a draft is tried in cells that no policy of the operator's is meant for. */
 export function templateBuilder(settings: Pick<PlatformSettings, 'templateDir' | 'cacheDir' | 'drivers'> = {}): TemplateBuilder {
+  const store = new TemplateStore(settings.templateDir)
   const workshop = (root: TemplateRoot): Platform => {
     const { policy: _policy, ...options } = engineOptions(settings)
-    return new Engine({ ...options, templates: { resolve: () => Promise.resolve(root) } })
+    return new Engine({ ...options, templates: { resolve: () => Promise.resolve(root) }, snapshots: createSnapshotStore(() => store.part('steps')) })
   }
-  return createTemplateBuilder(new TemplateStore(settings.templateDir), workshop)
+  return createTemplateBuilder(store, workshop)
 }
 
 /** Whoever sets the environment is the operator, also of a program that makes its platform itself: both policies hold. */

@@ -110,6 +110,8 @@ export type BuildEvent =
   | { readonly type: 'phase'; readonly phase: BuildPhase; readonly detail?: string }
   | { readonly type: 'progress'; readonly phase: BuildPhase; readonly fraction: number; readonly detail?: string }
   | { readonly type: 'note'; readonly text: string }
+  /** What a program of a Dockerfile printed. */
+  | { readonly type: 'output'; readonly text: string }
 
 export interface BuildResult extends TemplateInfo {
   /** True when what there was is what would have been built. */

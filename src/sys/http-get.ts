@@ -21,8 +21,13 @@ export interface GetResponse {
 export async function httpGet(url: URL, { headers = {}, signal, idleMs }: GetOptions): Promise<GetResponse> {
   const request = url.protocol === 'https:' ? secureRequest : plainRequest
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const call = request(url, { headers: { 'user-agent': 'glovebox', ...headers }, agent: false, ...(signal && { signal }) }, resolve)
-    call.setTimeout(idleMs, () => call.destroy(silent(url, idleMs)))
+    let answer: IncomingMessage | undefined
+    const call = request(url, { headers: { 'user-agent': 'glovebox', ...headers }, agent: false, ...(signal && { signal }) }, (received) => {
+      answer = received
+      resolve(received)
+    })
+    // Of a call that was answered only the answer still tells anybody why it ended.
+    call.setTimeout(idleMs, () => (answer ?? call).destroy(silent(url, idleMs)))
     call.once('error', (error) => reject(signal?.aborted === true ? signal.reason : unreachable(url, error)))
     call.end()
   })
@@ -47,7 +52,7 @@ async function* bodyOf(response: IncomingMessage, url: URL, signal: AbortSignal 
 }
 
 function silent({ host }: URL, idleMs: number): SandboxError {
-  return new SandboxError('unavailable', `${host} said nothing for ${Math.round(idleMs / 1000)} s`)
+  return new SandboxError('unavailable', `${host} said nothing for ${idleMs < 1000 ? `${idleMs} ms` : `${Math.round(idleMs / 1000)} s`}`)
 }
 
 const words: Readonly<Record<string, string>> = {

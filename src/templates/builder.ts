@@ -1,6 +1,7 @@
 import { SandboxError } from '../contract/errors.js'
 import type { BuildOptions, BuildResult, Recipe, TemplateDifference, TemplateListing } from '../contract/templates.js'
 import { buildTemplate } from './build.js'
+import { buildFolder, type FolderOptions } from './images/build-folder.js'
 import { type ImportOptions, importTemplate, type PullOptions, pullTemplate } from './images/making.js'
 import type { WalkOptions } from './manifest.js'
 import { recipes } from './recipes/index.js'
@@ -16,6 +17,8 @@ export interface TemplateBuilder {
   pull(reference: string, options?: PullOptions): Promise<BuildResult>
   /** An archive: what `docker save` writes, an OCI layout, a plain root. Throws SandboxError('invalid') for one that is refused. */
   import(path: string, options?: ImportOptions): Promise<BuildResult>
+  /** What the Dockerfile of a folder says. Throws SandboxError('invalid') naming its line that is wrong, or whose program failed. */
+  buildFolder(folder: string, options?: FolderOptions): Promise<BuildResult>
   list(): Promise<readonly TemplateListing[]>
   /** Throws SandboxError('not-found'). */
   inspect(name: string): TemplateListing
@@ -31,6 +34,7 @@ export function createTemplateBuilder(store: TemplateStore, workshop: Workshop):
     build: async (recipe, options) => buildTemplate(typeof recipe === 'string' ? recipeOf(recipe) : recipe, { store, workshop }, options),
     pull: (reference, options) => pullTemplate(reference, { store, workshop }, options),
     import: (path, options) => importTemplate(path, { store, workshop }, options),
+    buildFolder: (folder, options) => buildFolder(folder, { store, workshop }, options),
     list: () => store.list(),
     inspect: (name) => {
       const listing = store.listing(name)

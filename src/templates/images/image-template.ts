@@ -19,6 +19,7 @@ import type { ImageConfig } from './image-config.js'
 import { settleRoot } from './image-root.js'
 import { ImageTree, refused } from './image-tree.js'
 import { findLanguages } from './languages.js'
+import { readBase } from './base-tree.js'
 import { type ImageLimits, LayerReader } from './layers.js'
 import { materialise } from './materialise.js'
 
@@ -39,6 +40,8 @@ export interface ReadableImage {
   readonly summary: string
   readonly digest: string
   readonly config: ImageConfig
+  /** The root of a template that is here, which all layers lie over. */
+  readonly base?: string
   /** The lowest first. */
   readonly layers: readonly ReadableLayer[]
 }
@@ -106,6 +109,7 @@ async function unpack(image: ReadableImage, draft: string, { signal, tell, limit
   }
   const reader = new LayerReader({ tree, folder, signal, onBytes, ...(limits && { limits }) })
   tell({ type: 'phase', phase: 'reading', detail: `${image.layers.length} ${image.layers.length === 1 ? 'layer' : 'layers'}` })
+  if (image.base !== undefined) readBase(tree, image.base)
   for (const [index, { bytes: read, diffId }] of image.layers.entries()) {
     const found = await reader.add(read())
     if (diffId !== undefined && diffId !== found) throw refused(`layer ${index + 1} is ${found}, and its config says ${diffId}`)

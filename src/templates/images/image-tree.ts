@@ -11,6 +11,8 @@ export interface FileNode {
   readonly content: string
   readonly size: number
   readonly isExecutable: boolean
+  /** It belongs to a template that is kept, and is copied from there. */
+  readonly isBorrowed?: true
 }
 
 export interface LinkNode {

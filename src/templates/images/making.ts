@@ -54,7 +54,7 @@ export async function importTemplate(path: string, tools: BuildTools, options: I
 export function nameFor(name: string): string {
   if (!namePattern.test(name))
     throw new SandboxError('invalid', `name: a template cannot be called '${JSON.stringify(name.slice(0, 100)).slice(1, -1)}'`, { hint: '--name my-image' })
-  if (recipes.has(name) || hostTemplateNames.includes(name))
+  if (recipes.has(name) || hostTemplateNames.includes(name) || name === 'scratch')
     throw new SandboxError('invalid', `name: '${name}' is the name of a template of Glovebox's own`, { hint: `--name my-${name}` })
   return name
 }

@@ -1,5 +1,5 @@
 /** A tree that is known becomes files: folders first, then contents by renaming, links last, so that no link is there while anything is written. */
-import { chmodSync, linkSync, mkdirSync, renameSync, symlinkSync } from 'node:fs'
+import { chmodSync, constants, copyFileSync, linkSync, mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import type { FileNode, ImageTree } from './image-tree.js'
@@ -42,7 +42,9 @@ export async function materialise(tree: ImageTree, { root, signal, onEntry }: Ma
 function place(node: FileNode, path: string, placed: Map<FileNode, string>): void {
   const first = placed.get(node)
   if (first !== undefined) return linkSync(first, path)
-  renameSync(node.content, path)
+  // On file systems that can, a copy shares what it is a copy of.
+  if (node.isBorrowed) copyFileSync(node.content, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
+  else renameSync(node.content, path)
   chmodSync(path, node.isExecutable ? executableMode : readableMode)
   placed.set(node, path)
 }
