@@ -94,6 +94,14 @@ export interface TemplateListing extends TemplateInfo {
   readonly damaged?: string
 }
 
+/** What `template prune` removed, or would. */
+export interface Pruned {
+  readonly what: 'templates without a name' | 'layers' | 'steps' | 'packages'
+  /** Templates, or files. */
+  readonly count: number
+  readonly bytes: number
+}
+
 /** A file that is not what it was, by its path in the template. */
 export interface TemplateDifference {
   readonly path: string

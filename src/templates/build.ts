@@ -18,6 +18,7 @@ import { checkMachine, fetchPackages, type VerifiedPackage } from './build-packa
 import { makeTree, shellOf } from './build-tree.js'
 import { compilePython } from './bytecode.js'
 import { rootOf } from './built-root.js'
+import { findLanguages } from './images/languages.js'
 import { readTree, settleModes, writeManifest } from './manifest.js'
 import { recordFile, recordText } from './record.js'
 import { damageOf, seal, type TemplateStore } from './store.js'
@@ -105,8 +106,9 @@ async function buildNew(building: Building, packages: readonly VerifiedPackage[]
     await mkdir(root)
     await makeTree({ recipe, packages, root, signal, tell })
     const python = await finish(building, root)
-    const info = await describe(building, draft, { packages, inputs, python })
+    const described = await describe(building, draft, { packages, inputs, python })
     await check(building, root)
+    const info = { ...described, languages: await findLanguages(draftRoot(recipe, root), { workshop: building.workshop, signal }) }
     tell({ type: 'phase', phase: 'keeping' })
     await writeFile(join(draft, recordFile), recordText(info), { mode: 0o600 })
     await chmod(draft, 0o700)

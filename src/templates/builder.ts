@@ -1,9 +1,10 @@
 import { SandboxError } from '../contract/errors.js'
-import type { BuildOptions, BuildResult, Recipe, TemplateDifference, TemplateListing } from '../contract/templates.js'
+import type { BuildOptions, BuildResult, Pruned, Recipe, TemplateDifference, TemplateListing } from '../contract/templates.js'
 import { buildTemplate } from './build.js'
 import { buildFolder, type FolderOptions } from './images/build-folder.js'
 import { type ImportOptions, importTemplate, type PullOptions, pullTemplate } from './images/making.js'
 import type { WalkOptions } from './manifest.js'
+import { type PruneOptions, pruneTemplates } from './prune.js'
 import { recipes } from './recipes/index.js'
 import { notThere, type TemplateStore } from './store.js'
 import type { Workshop } from './workshop.js'
@@ -24,6 +25,8 @@ export interface TemplateBuilder {
   inspect(name: string): TemplateListing
   /** Reads all of it; nothing when it is what was built. */
   verify(name: string, options?: WalkOptions): Promise<readonly TemplateDifference[]>
+  /** What it removed, or with `isTrial` would, kind by kind. */
+  prune(options?: PruneOptions): Promise<readonly Pruned[]>
   /** False when there was none. Throws SandboxError('conflict') while a sandbox uses it. */
   remove(name: string): Promise<boolean>
 }
@@ -42,6 +45,7 @@ export function createTemplateBuilder(store: TemplateStore, workshop: Workshop):
       return listing
     },
     verify: (name, options) => store.verify(name, options),
+    prune: (options) => pruneTemplates(store, options),
     remove: (name) => store.remove(name),
   }
 }

@@ -152,11 +152,15 @@ export class TemplateStore {
       await removeTree(join(drafts, file)).catch(() => undefined)
       await rm(join(drafts, file), { force: true }).catch(() => undefined)
     }
+    for (const object of await this.unnamed()) await this.#bury(object).catch(() => undefined)
+  }
+
+  /** Objects without a name that no sandbox uses. */
+  async unnamed(): Promise<string[]> {
     const named = new Set((await this.names()).map((name) => hexOf(this.#idOf(name) ?? '')))
-    for (const hex of await readdir(this.part('objects'))) {
-      if (named.has(hex) || cellsUsing(join(this.part('uses'), hex)).length > 0) continue
-      await this.#bury(join(this.part('objects'), hex)).catch(() => undefined)
-    }
+    const all = await readdir(this.part('objects'))
+    const left = all.filter((hex) => !named.has(hex) && cellsUsing(join(this.part('uses'), hex)).length === 0)
+    return left.map((hex) => join(this.part('objects'), hex))
   }
 
   async #bury(object: string): Promise<void> {

@@ -31,7 +31,10 @@ export async function openBench(workshop: Workshop, root: TemplateRoot, { signal
   const platform = workshop(root)
   const calls = signal ? { signal } : {}
   try {
-    const { id } = await platform.create({ template: root.name, name: 'template build', lifetime: '2h', limits: { time, ...(await limitsHere(platform)) } }, calls)
+    const { id } = await platform.create(
+      { template: root.name, name: 'template build', lifetime: '2h', limits: { time, ...(await limitsHere(platform)) } },
+      calls,
+    )
     return {
       run: (argv, onStdout) => runIn(platform, { id, argv, onStdout, signal }),
       [Symbol.asyncDispose]: () => platform[Symbol.asyncDispose](),

@@ -51,7 +51,9 @@ const scratch = 'scratch'
 export async function buildFolder(folder: string, tools: BuildTools, options: FolderOptions = {}): Promise<BuildResult> {
   const began = Date.now()
   const { signal, onEvent: tell = () => undefined, file = 'Dockerfile', args = {}, target } = options
-  const own = basename(resolve(folder)).toLowerCase().replace(/[^a-z0-9._-]+/g, '-')
+  const own = basename(resolve(folder))
+    .toLowerCase()
+    .replace(/[^a-z0-9._-]+/g, '-')
   const name = nameFor(options.name ?? own)
   const parsed = parseDockerfile(readDockerfile(isAbsolute(file) ? file : join(folder, file)))
   const building: Building = { ...tools, options, signal, tell }
@@ -95,7 +97,8 @@ async function baseOf(base: string, line: number, building: Building): Promise<S
     const reference = parseReference(base)
     const name = nameFor(nameOfImage(reference))
     const known = options.isPulled === true ? undefined : store.find(name)
-    if (known?.info.image?.source.startsWith(pinned(reference, '')) && (!reference.isDigest || known.info.image.source.endsWith(reference.version))) return known
+    if (known?.info.image?.source.startsWith(pinned(reference, '')) && (!reference.isDigest || known.info.image.source.endsWith(reference.version)))
+      return known
     const { signal, tell } = building
     const login = registryLogin(reference.registry)
     const image = await openRemote(reference, { blobs: store.part('blobs'), login, limits: options.imageLimits, signal, tell })
@@ -107,7 +110,11 @@ async function baseOf(base: string, line: number, building: Building): Promise<S
 
 type Kept = Parameters<typeof keepImage>[0]
 
-async function keptAs(name: string, { store, workshop, signal, tell }: Building, image: Omit<Kept, 'config' | 'layers'> & Partial<Kept>): Promise<StoredTemplate> {
+async function keptAs(
+  name: string,
+  { store, workshop, signal, tell }: Building,
+  image: Omit<Kept, 'config' | 'layers'> & Partial<Kept>,
+): Promise<StoredTemplate> {
   await keepImage({ config: emptyConfig, layers: [], ...image }, { name, store, workshop, signal, tell })
   const stored = store.find(name)
   if (stored === undefined) throw new SandboxError('internal', `template ${name} was made and is not there`)

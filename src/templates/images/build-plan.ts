@@ -21,7 +21,13 @@ export type Step = StepHead &
   (
     | { readonly type: 'run'; readonly argv: readonly string[]; readonly env: Readonly<Record<string, string>>; readonly cwd: string; readonly user: string }
     | { readonly type: 'copy'; readonly sources: readonly CopySource[]; readonly to: string; readonly chmod: number | undefined }
-    | { readonly type: 'copy-from'; readonly from: StagePlan | StoredTemplate; readonly paths: readonly string[]; readonly to: string; readonly chmod: number | undefined }
+    | {
+        readonly type: 'copy-from'
+        readonly from: StagePlan | StoredTemplate
+        readonly paths: readonly string[]
+        readonly to: string
+        readonly chmod: number | undefined
+      }
     | { readonly type: 'folder'; readonly path: string }
   )
 
@@ -61,7 +67,8 @@ class Planner {
     this.#file = file
     this.#options = options
     const globals = new Map<string, string>(Object.entries(automatic()))
-    for (const { rest } of file.globals) declare(rest, { known: globals, given: options.args, words: { escape: file.escape, lookup: (name) => globals.get(name) } })
+    for (const { rest } of file.globals)
+      declare(rest, { known: globals, given: options.args, words: { escape: file.escape, lookup: (name) => globals.get(name) } })
     this.#globals = globals
   }
 

@@ -226,7 +226,11 @@ function failureIn(outcome: Outcome): string {
 
 /** What it said at the end, for whoever did not watch. */
 function lastLines(words: string): string {
-  const lines = words.trimEnd().split('\n').slice(-5).filter((line) => line.trim() !== '')
+  const lines = words
+    .trimEnd()
+    .split('\n')
+    .slice(-5)
+    .filter((line) => line.trim() !== '')
   return lines.length === 0 ? '' : `\n${lines.map((line) => `  ${JSON.stringify(line.slice(0, 300)).slice(1, -1)}`).join('\n')}`
 }
 

@@ -35,7 +35,8 @@ export interface ArchiveOptions {
 }
 
 const mostParts = 20_000
-const partPattern = /^(?:manifest\.json|index\.json|oci-layout|repositories|blobs\/sha256\/[0-9a-f]{64}|[0-9a-f]{64}\.json|[^/]+\.tar(?:\.gz)?|[^/]+\/(?:layer\.tar|json|VERSION))$/
+const partPattern =
+  /^(?:manifest\.json|index\.json|oci-layout|repositories|blobs\/sha256\/[0-9a-f]{64}|[0-9a-f]{64}\.json|[^/]+\.tar(?:\.gz)?|[^/]+\/(?:layer\.tar|json|VERSION))$/
 
 const savedSchema = deferred(() =>
   z

@@ -49,7 +49,15 @@ export interface ParsedConfig {
 }
 
 /** Node's words for what images call otherwise. */
-const machines: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64', arm: 'arm', ia32: '386', riscv64: 'riscv64', ppc64: 'ppc64le', s390x: 's390x' }
+const machines: Readonly<Record<string, string>> = {
+  x64: 'amd64',
+  arm64: 'arm64',
+  arm: 'arm',
+  ia32: '386',
+  riscv64: 'riscv64',
+  ppc64: 'ppc64le',
+  s390x: 's390x',
+}
 
 /** As images call it. */
 export function machineHere(): string {
@@ -99,7 +107,10 @@ function envPair(line: string): [string, string] {
 function folderOf(path: string): string {
   if (path === '' || path === '/') return path
   if (path.includes('\0') || path.split('/').includes('..')) throw refused(`its working folder ${printed(path)} is none`)
-  return `/${path.split('/').filter((part) => part !== '' && part !== '.').join('/')}`
+  return `/${path
+    .split('/')
+    .filter((part) => part !== '' && part !== '.')
+    .join('/')}`
 }
 
 function plain(value: string, what: string): string {

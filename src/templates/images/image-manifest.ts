@@ -88,7 +88,9 @@ function isIndex(document: Uint8Array): boolean {
     'its manifest',
   )
   if (value.fsLayers !== undefined || value.schemaVersion === 1)
-    throw new SandboxError('unsupported', 'the image has a manifest of the first kind, which names nothing by its content', { hint: 'push it anew with a tool of today' })
+    throw new SandboxError('unsupported', 'the image has a manifest of the first kind, which names nothing by its content', {
+      hint: 'push it anew with a tool of today',
+    })
   return value.manifests !== undefined
 }
 

@@ -59,7 +59,9 @@ export interface KeepOptions {
 /** Whoever calls holds the store's lock. */
 export async function keepImage(image: ReadableImage, options: KeepOptions): Promise<BuildResult> {
   const began = Date.now()
-  const inputs = `sha256:${createHash('sha256').update(JSON.stringify([edition, image.digest, image.config, arch()])).digest('hex')}`
+  const inputs = `sha256:${createHash('sha256')
+    .update(JSON.stringify([edition, image.digest, image.config, arch()]))
+    .digest('hex')}`
   const known = options.again === true ? undefined : wholeTemplate(options, inputs)
   const info = known ?? (await keepNew(image, { ...options, inputs }))
   return { ...info, wasThere: known !== undefined, tookMs: Date.now() - began }

@@ -30,7 +30,13 @@ export function header({ name, type = '0', target = '', mode = 0o644, ...rest }:
   head.write(type, 156, 'latin1')
   bytes(target).copy(head, 157, 0, 100)
   head.write('ustar\u000000', 257, 'latin1')
-  head.write(`${head.reduce((sum, byte) => sum + byte, 0).toString(8).padStart(6, '0')}\0 `, 148)
+  head.write(
+    `${head
+      .reduce((sum, byte) => sum + byte, 0)
+      .toString(8)
+      .padStart(6, '0')}\0 `,
+    148,
+  )
   return head
 }
 

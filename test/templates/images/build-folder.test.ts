@@ -33,7 +33,28 @@ async function whyNoRoot(): Promise<string | false> {
 
 function baseArchive(): string {
   const busybox = readFileSync(join(templateDir, 'objects', builder.inspect('busybox').id.slice(7), 'root/usr/bin/busybox'))
-  const names = ['sh', 'cat', 'ls', 'rm', 'mkdir', 'echo', 'date', 'cp', 'chmod', 'chown', 'adduser', 'id', 'env', 'mv', 'ln', 'sleep', 'test', 'touch', 'wget', 'stat']
+  const names = [
+    'sh',
+    'cat',
+    'ls',
+    'rm',
+    'mkdir',
+    'echo',
+    'date',
+    'cp',
+    'chmod',
+    'chown',
+    'adduser',
+    'id',
+    'env',
+    'mv',
+    'ln',
+    'sleep',
+    'test',
+    'touch',
+    'wget',
+    'stat',
+  ]
   const layer = tar({ name: 'bin/busybox', content: busybox, mode: 0o755 }, ...names.map((name) => ({ name: `bin/${name}`, type: '2', target: 'busybox' })), {
     name: 'old/file',
     content: 'old\n',
@@ -102,7 +123,10 @@ describe('a build by a Dockerfile', { timeout }, () => {
     )
     expect(await inMade(['/usr/local/bin/tool'])).toBe('hello there: content\n')
     expect(await inMade('cat /old/file', 'small')).toBe('old\n')
-    expect(result.told).toContainEqual({ type: 'note', text: 'Dockerfile:11: EXPOSE 80 does nothing here: a port is opened with the sandbox: glovebox run --port' })
+    expect(result.told).toContainEqual({
+      type: 'note',
+      text: 'Dockerfile:11: EXPOSE 80 does nothing here: a port is opened with the sandbox: glovebox run --port',
+    })
     expect(await builder.verify('made')).toEqual([])
   })
 
@@ -113,7 +137,11 @@ describe('a build by a Dockerfile', { timeout }, () => {
     const same = await build(files)
     expect([same.wasThere, same.id, done(same)]).toEqual([true, first.id, []])
     const changed = await build({ ...files, a: '2' })
-    expect(done(changed)).toEqual(['[1/3] RUN cat /proc/sys/kernel/random/uuid > /one (known)', '[2/3] COPY a /a', '[3/3] RUN cat /proc/sys/kernel/random/uuid > /two'])
+    expect(done(changed)).toEqual([
+      '[1/3] RUN cat /proc/sys/kernel/random/uuid > /one (known)',
+      '[2/3] COPY a /a',
+      '[3/3] RUN cat /proc/sys/kernel/random/uuid > /two',
+    ])
     const two = await inMade('cat /one /two')
     expect([two.split('\n')[0], two.split('\n')[1] === one.split('\n')[1]]).toEqual([one.split('\n')[0], false])
     const again = await build(files, { isFresh: true })
@@ -127,12 +155,18 @@ describe('a build by a Dockerfile', { timeout }, () => {
       code: 'invalid',
       message: 'Dockerfile:4: RUN echo it broke >&2; exit 7: exit code 7\n  it broke',
     })
-    await expect(build({ Dockerfile: 'FROM small\nRUN ["nothing-there"]' }, { name: 'failing' })).rejects.toMatchObject({ message: expect.stringMatching(/^Dockerfile:2: RUN/) })
+    await expect(build({ Dockerfile: 'FROM small\nRUN ["nothing-there"]' }, { name: 'failing' })).rejects.toMatchObject({
+      message: expect.stringMatching(/^Dockerfile:2: RUN/),
+    })
     await expect(build({ Dockerfile: 'FROM small\nCOPY nowhere /x' }, { name: 'failing' })).rejects.toMatchObject({
       message: expect.stringContaining("Dockerfile:2: there is no 'nowhere' in "),
     })
-    await expect(build({ Dockerfile: 'FROM 127.0.0.1:9/nothing' }, { name: 'failing' })).rejects.toMatchObject({ message: expect.stringMatching(/^Dockerfile:1: FROM .*cannot be reached/) })
-    await expect(build({ Dockerfile: 'FROM small\nADD https://example.org/x /x' }, { name: 'failing' })).rejects.toMatchObject({ message: expect.stringContaining('is elsewhere') })
+    await expect(build({ Dockerfile: 'FROM 127.0.0.1:9/nothing' }, { name: 'failing' })).rejects.toMatchObject({
+      message: expect.stringMatching(/^Dockerfile:1: FROM .*cannot be reached/),
+    })
+    await expect(build({ Dockerfile: 'FROM small\nADD https://example.org/x /x' }, { name: 'failing' })).rejects.toMatchObject({
+      message: expect.stringContaining('is elsewhere'),
+    })
     expect([readdirSync(join(templateDir, 'names')), readdirSync(join(templateDir, 'drafts'))]).toEqual([before, []])
   })
 
@@ -177,7 +211,9 @@ describe('a build by a Dockerfile', { timeout }, () => {
   })
 
   test('reaches nothing, unless it is allowed to; sees nothing of the machine; and cannot hang for ever', async () => {
-    await expect(build({ Dockerfile: 'FROM small\nRUN wget -T 2 -q -O- http://127.0.0.1:1/' })).rejects.toMatchObject({ message: expect.stringContaining('Dockerfile:2:') })
+    await expect(build({ Dockerfile: 'FROM small\nRUN wget -T 2 -q -O- http://127.0.0.1:1/' })).rejects.toMatchObject({
+      message: expect.stringContaining('Dockerfile:2:'),
+    })
     await expect(build({ Dockerfile: 'FROM small\nRUN sleep 100' }, { limits: { time: '1s' } })).rejects.toMatchObject({
       message: expect.stringMatching(/^Dockerfile:2: RUN sleep 100: timed-out/),
     })

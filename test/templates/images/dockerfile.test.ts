@@ -11,7 +11,9 @@ function instructions(text: string): unknown[] {
 
 describe('a Dockerfile', () => {
   test('has stages with names, and what is before them is for them', () => {
-    const { globals, stages } = parseDockerfile('# syntax=x\nARG V=1\nFROM debian:$V AS Build\nRUN make\n\nFROM --platform=linux/amd64 scratch\nCOPY --from=build /a /b\n')
+    const { globals, stages } = parseDockerfile(
+      '# syntax=x\nARG V=1\nFROM debian:$V AS Build\nRUN make\n\nFROM --platform=linux/amd64 scratch\nCOPY --from=build /a /b\n',
+    )
     expect(globals).toEqual([{ line: 2, shown: 'ARG V=1', rest: 'V=1' }])
     expect(stages.map(({ base, name, line }) => [base, name, line])).toEqual([
       ['debian:$V', 'build', 3],
@@ -29,7 +31,9 @@ describe('a Dockerfile', () => {
   })
 
   test('has commands as one text or as a list, and here-documents', () => {
-    expect(instructions('RUN ["a", "b c"]\nCMD ["x"]\nENTRYPOINT exec y\nRUN <<EOF\nfirst\n  second\nEOF\nCOPY <<-"END" /to\n\t$x\n\tEND\nSHELL ["/bin/bash","-c"]')).toEqual([
+    expect(
+      instructions('RUN ["a", "b c"]\nCMD ["x"]\nENTRYPOINT exec y\nRUN <<EOF\nfirst\n  second\nEOF\nCOPY <<-"END" /to\n\t$x\n\tEND\nSHELL ["/bin/bash","-c"]'),
+    ).toEqual([
       { type: 'run', command: { kind: 'argv', argv: ['a', 'b c'] } },
       { type: 'cmd', command: { kind: 'argv', argv: ['x'] } },
       { type: 'entrypoint', command: { kind: 'shell', text: 'exec y' } },

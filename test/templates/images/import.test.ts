@@ -47,7 +47,14 @@ function layers(): Buffer[] {
   ]
 }
 
-const config = { Env: ['PATH=/bin', 'GREETING=welcome', 'HOME=/home/app'], User: 'app', WorkingDir: '/app', Entrypoint: ['/app/hello.sh'], Cmd: ['x'], Labels: { one: '1' } }
+const config = {
+  Env: ['PATH=/bin', 'GREETING=welcome', 'HOME=/home/app'],
+  User: 'app',
+  WorkingDir: '/app',
+  Entrypoint: ['/app/hello.sh'],
+  Cmd: ['x'],
+  Labels: { one: '1' },
+}
 
 function write(name: string, content: Buffer): string {
   const path = join(place, name)
@@ -62,7 +69,14 @@ describe('an imported image', { timeout }, () => {
     const made = image(layers(), config)
     const result = await builder.import(write('whole.tar', layoutArchive(made)))
     expect(result).toMatchObject({ name: 'whole', recipe: 'import', wasThere: false, languages: [{ name: 'shell' }], env: { GREETING: 'welcome' } })
-    expect(result.image).toMatchObject({ digest: digest(made.manifest), user: 'app', workdir: '/app', entrypoint: ['/app/hello.sh'], cmd: ['x'], labels: { one: '1' } })
+    expect(result.image).toMatchObject({
+      digest: digest(made.manifest),
+      user: 'app',
+      workdir: '/app',
+      entrypoint: ['/app/hello.sh'],
+      cmd: ['x'],
+      labels: { one: '1' },
+    })
     expect(result.image?.leftOut).toEqual([
       { path: '/su', why: 'its set-id bit is taken away' },
       { path: '/root', why: 'a sandbox has its own there' },
@@ -132,11 +146,18 @@ describe('an archive that is refused leaves nothing', { timeout }, () => {
       'whose config is another than its manifest says',
       () => {
         const made = image([tar({ name: 'a' })])
-        return layoutArchive({ ...made, blobs: new Map([...made.blobs].map(([name, blob]) => [name, blob.equals(made.config) ? Buffer.from('{"rootfs":{"diff_ids":[]}}') : blob])) })
+        return layoutArchive({
+          ...made,
+          blobs: new Map([...made.blobs].map(([name, blob]) => [name, blob.equals(made.config) ? Buffer.from('{"rootfs":{"diff_ids":[]}}') : blob])),
+        })
       },
       { code: 'conflict', message: expect.stringContaining('is not what its digest says') },
     ],
-    ['of another machine', () => savedArchive({ ...image([]), config: Buffer.from('{"architecture":"s390x","os":"linux","rootfs":{"diff_ids":[]}}') }), { code: 'unsupported' }],
+    [
+      'of another machine',
+      () => savedArchive({ ...image([]), config: Buffer.from('{"architecture":"s390x","os":"linux","rootfs":{"diff_ids":[]}}') }),
+      { code: 'unsupported' },
+    ],
   ])('one %s', async (_name, make, error) => {
     await expect(builder.import(write('bad.tar', make()), { name: 'bad' })).rejects.toMatchObject(error as object)
     expect(nothing()).toEqual([[], false])

@@ -128,7 +128,13 @@ describe('layers', () => {
     binary[124] = 0x80
     binary[135] = 3
     binary.write(' '.repeat(8), 148)
-    binary.write(`${binary.reduce((sum, byte) => sum + byte, 0).toString(8).padStart(6, '0')}\0 `, 148)
+    binary.write(
+      `${binary
+        .reduce((sum, byte) => sum + byte, 0)
+        .toString(8)
+        .padStart(6, '0')}\0 `,
+      148,
+    )
     const found = await files(
       { name: '././@LongLink', type: 'L', content: `${long}\0` },
       { name: long.slice(0, 100), content: 'gnu' },
@@ -145,7 +151,12 @@ describe('layers', () => {
   })
 
   test('hard links are one file, also when the first name goes; of the same entry twice the later counts', async () => {
-    const lower = tar({ name: 'a', content: 'same', mode: 0o755 }, { name: 'b', type: '1', target: './a' }, { name: 'c', content: '1' }, { name: 'c', content: '2' })
+    const lower = tar(
+      { name: 'a', content: 'same', mode: 0o755 },
+      { name: 'b', type: '1', target: './a' },
+      { name: 'c', content: '1' },
+      { name: 'c', content: '2' },
+    )
     const { files: found, root } = await unpacked([lower, tar({ name: '.wh.a' }, { name: 'd', type: '1', target: '/b' })])
     expect(found).toEqual({ b: 'file same', c: 'file 2', d: 'file same' })
     expect([lstatSync(join(root, 'b')).ino === lstatSync(join(root, 'd')).ino, lstatSync(join(root, 'b')).mode & 0o7777]).toEqual([true, 0o755])
@@ -161,10 +172,41 @@ describe('what an archive may not', () => {
     ['an empty mark', [{ name: '.wh.' }]],
     ['a hard link out', [{ name: 'a', type: '1', target: '../../etc/passwd' }]],
     ['a hard link to what only the machine has', [{ name: 'a', type: '1', target: '/etc/passwd' }]],
-    ['a hard link to a folder', [{ name: 'd/', type: '5' }, { name: 'a', type: '1', target: 'd' }]],
-    ['a file below a file', [{ name: 'a', content: 'x' }, { name: 'a/b', content: 'x' }]],
-    ['a path through a circle', [{ name: 'a', type: '2', target: 'b' }, { name: 'b', type: '2', target: 'a' }, { name: 'a/c', content: 'x' }]],
-    ['a path that links make too deep', [{ name: 'a', type: '2', target: Array.from({ length: 300 }, () => 'd').join('/').slice(0, 99) }, ...deep(10)]],
+    [
+      'a hard link to a folder',
+      [
+        { name: 'd/', type: '5' },
+        { name: 'a', type: '1', target: 'd' },
+      ],
+    ],
+    [
+      'a file below a file',
+      [
+        { name: 'a', content: 'x' },
+        { name: 'a/b', content: 'x' },
+      ],
+    ],
+    [
+      'a path through a circle',
+      [
+        { name: 'a', type: '2', target: 'b' },
+        { name: 'b', type: '2', target: 'a' },
+        { name: 'a/c', content: 'x' },
+      ],
+    ],
+    [
+      'a path that links make too deep',
+      [
+        {
+          name: 'a',
+          type: '2',
+          target: Array.from({ length: 300 }, () => 'd')
+            .join('/')
+            .slice(0, 99),
+        },
+        ...deep(10),
+      ],
+    ],
   ])('%s is refused', async (_name, entries) => {
     await expect(unpacked([tar(...entries)])).rejects.toMatchObject(refusal)
     expect(existsSync(join(place, 'escaped')) || existsSync(join(place, '..', 'escaped'))).toBe(false)
@@ -178,7 +220,11 @@ describe('what an archive may not', () => {
   }
 
   test('what cannot be in a template is left out and told: devices, FIFOs, set-id bits, names that nobody can type', async () => {
-    const { files: found, leftOut, count } = await unpacked([
+    const {
+      files: found,
+      leftOut,
+      count,
+    } = await unpacked([
       tar(
         { name: 'dev/sda', type: '4' },
         { name: 'dev/tty', type: '3' },
@@ -207,7 +253,9 @@ describe('what an archive may not', () => {
   })
 
   test('a mode is only what can be executed and what not', async () => {
-    const { root } = await unpacked([tar({ name: 'su', mode: 0o6777, content: 'x' }, { name: 'd/', type: '5', mode: 0o1777 }, { name: 'secret', mode: 0o000, content: 'x' })])
+    const { root } = await unpacked([
+      tar({ name: 'su', mode: 0o6777, content: 'x' }, { name: 'd/', type: '5', mode: 0o1777 }, { name: 'secret', mode: 0o000, content: 'x' }),
+    ])
     expect(['su', 'd', 'secret'].map((name) => (lstatSync(join(root, name)).mode & 0o7777).toString(8))).toEqual(['755', '755', '644'])
   })
 
@@ -227,7 +275,10 @@ describe('what an archive may not', () => {
   })
 
   test('sparse files and types that nobody knows are refused; a damaged compression is told as such', async () => {
-    await expect(files(pax({ 'GNU.sparse.major': '1' }), { name: 'a', content: 'x' })).rejects.toMatchObject({ code: 'conflict', message: 'the archive has a sparse file' })
+    await expect(files(pax({ 'GNU.sparse.major': '1' }), { name: 'a', content: 'x' })).rejects.toMatchObject({
+      code: 'conflict',
+      message: 'the archive has a sparse file',
+    })
     await expect(files({ name: 'a', type: 'S' })).rejects.toMatchObject({ code: 'conflict' })
     const packed = gzipSync(tar({ name: 'a', content: Buffer.alloc(50_000, 1) }))
     await expect(unpacked([packed.subarray(0, packed.length / 2)])).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('cut short') })

@@ -103,7 +103,10 @@ describe('an image of a registry', { timeout }, () => {
     await put('many', [entry('s390x'), entry(here)])
     await put('other', [entry('s390x'), entry('mips')])
     expect((await builder.pull(`${host}/team/app:many`)).image?.digest).toBe(manifest)
-    await expect(builder.pull(`${host}/team/app:other`)).rejects.toMatchObject({ code: 'unsupported', message: expect.stringContaining('it is for linux/s390x, linux/mips') })
+    await expect(builder.pull(`${host}/team/app:other`)).rejects.toMatchObject({
+      code: 'unsupported',
+      message: expect.stringContaining('it is for linux/s390x, linux/mips'),
+    })
     expectNothing('app-other')
   })
 
@@ -129,7 +132,9 @@ describe('an image of a registry', { timeout }, () => {
       heard.push([request.url ?? '', request.headers.authorization])
       if (request.url?.startsWith('/token')) return answer.end('{"token":"t0ken"}')
       if (request.headers.authorization !== 'Bearer t0ken')
-        return answer.writeHead(401, { 'www-authenticate': `Bearer realm="http://${request.headers.host}/token",service="here",scope="repository:team/app:pull"` }).end()
+        return answer
+          .writeHead(401, { 'www-authenticate': `Bearer realm="http://${request.headers.host}/token",service="here",scope="repository:team/app:pull"` })
+          .end()
       if (request.url?.includes('/blobs/')) return answer.writeHead(307, { location: `http://${elsewhere}${request.url}` }).end()
       pass()
     })
@@ -138,7 +143,10 @@ describe('an image of a registry', { timeout }, () => {
       pass()
     })
     await builder.pull(`${between}/team/app:1.0`, { login, name: 'by-token' })
-    expect(heard.find(([url]) => url.startsWith('/token'))).toEqual(['/token?service=here&scope=repository%3Ateam%2Fapp%3Apull', expect.stringMatching(/^Basic /)])
+    expect(heard.find(([url]) => url.startsWith('/token'))).toEqual([
+      '/token?service=here&scope=repository%3Ateam%2Fapp%3Apull',
+      expect.stringMatching(/^Basic /),
+    ])
     expect(heard.filter(([url]) => url.startsWith('elsewhere')).map(([, name]) => name)).toEqual([undefined])
   })
 })
@@ -170,11 +178,17 @@ describe('a pull that fails says why, and leaves nothing', { timeout }, () => {
 
   test('a manifest that is not what its digest says', async () => {
     const between = await meddler((_request, _answer, pass) => pass((body) => Buffer.from(body.toString().replace('"schemaVersion":2', '"schemaVersion": 2'))))
-    expect(await failure(`${between}/team/app@${manifest}`)).toMatchObject({ code: 'conflict', message: expect.stringContaining('the manifest is not what its digest says') })
+    expect(await failure(`${between}/team/app@${manifest}`)).toMatchObject({
+      code: 'conflict',
+      message: expect.stringContaining('the manifest is not what its digest says'),
+    })
   })
 
   test('a layer that is cut short, on the way or in the registry; one with other bytes; one with more', async () => {
-    const onLayer = (change: (body: Buffer) => Buffer): Meddling => (request, _answer, pass) => pass(request.url?.includes(layer) ? change : undefined)
+    const onLayer =
+      (change: (body: Buffer) => Buffer): Meddling =>
+      (request, _answer, pass) =>
+        pass(request.url?.includes(layer) ? change : undefined)
     const short = await meddler(onLayer((body) => body.subarray(0, body.length - 10)))
     const size = made.blobs.get(layer)?.length ?? 0
     expect(await failure(`${short}/team/app:1.0`)).toMatchObject({

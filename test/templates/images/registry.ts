@@ -63,7 +63,11 @@ export async function push(host: string, { name, tag, made, headers = {} }: { na
     if (sent.status !== 201) throw new Error(`blob ${blob}: ${sent.status} ${await sent.text()}`)
   }
   const type = 'application/vnd.oci.image.manifest.v1+json'
-  const sent = await fetch(`http://${host}/v2/${name}/manifests/${tag}`, { method: 'PUT', body: new Uint8Array(made.manifest), headers: { ...headers, 'content-type': type } })
+  const sent = await fetch(`http://${host}/v2/${name}/manifests/${tag}`, {
+    method: 'PUT',
+    body: new Uint8Array(made.manifest),
+    headers: { ...headers, 'content-type': type },
+  })
   if (sent.status !== 201) throw new Error(`manifest ${tag}: ${sent.status} ${await sent.text()}`)
   return digest(made.manifest)
 }
