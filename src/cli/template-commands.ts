@@ -41,7 +41,10 @@ function addBuild(template: Command, finish: (code: number) => void): void {
     .addHelpText('after', '\nExit code: 0 when the template is there, 125 when it cannot be built here.')
   addFolderOptions(build).action(async (recipe: string, flags: BuildFlags & FolderFlags) => {
     const { buildFolder, isFolder } = await import('./commands/template-image.js')
-    if (isFolder(recipe)) return finish(await buildFolder(recipe, flags))
+    if (isFolder(recipe)) {
+      finish(await buildFolder(recipe, flags))
+      return
+    }
     const { buildTemplate } = await import('./commands/template.js')
     finish(await buildTemplate(recipe, flags))
   })

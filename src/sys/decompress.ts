@@ -54,9 +54,9 @@ function inflaterOf(compression: Exclude<Compression, 'none'>): NodeJS.ReadWrite
 async function firstBytes(pieces: AsyncIterator<Uint8Array>): Promise<{ readonly head: Uint8Array; readonly isOver: boolean }> {
   let head: Uint8Array = new Uint8Array(0)
   while (head.length < 4) {
-    const { done, value } = await pieces.next()
-    if (done === true) return { head, isOver: true }
-    head = Buffer.concat([head, value])
+    const next: IteratorResult<Uint8Array, unknown> = await pieces.next()
+    if (next.done === true) return { head, isOver: true }
+    head = Buffer.concat([head, next.value])
   }
   return { head, isOver: false }
 }

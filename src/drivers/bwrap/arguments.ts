@@ -154,6 +154,7 @@ function bwrapArguments(plan: CellPlan): string[] {
     ...(isSingle ? ['--uid', `${userId}`, '--gid', `${userId}`] : ['--info-fd', `${infoFd}`, '--userns-block-fd', `${blockFd}`]),
     ...['--cap-drop', 'ALL', ...givenCapabilities(plan).flatMap(addCapability)],
     ...root,
+    ...(spec.root.folders ?? []).flatMap((path) => ['--dir', path]),
     ...spec.root.symlinks.flatMap(({ path, target }) => ['--symlink', target, path]),
     ...['--proc', '/proc'],
     ...(isSingle ? ownDevices() : ['--dev-bind', '/tmp/dev', '/dev']),

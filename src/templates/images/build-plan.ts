@@ -149,29 +149,40 @@ class StageMaking {
   add(instruction: Instruction, from: StagePlan | StoredTemplate | undefined): void {
     switch (instruction.type) {
       case 'nothing':
-        return this.#options.note(`Dockerfile:${instruction.line}: ${instruction.shown} does nothing here: ${instruction.why}`)
+        this.#options.note(`Dockerfile:${instruction.line}: ${instruction.shown} does nothing here: ${instruction.why}`)
+        return
       case 'arg':
-        return declare(instruction.rest, { known: this.#args, given: this.#options.args, words: this.#words(), defaults: this.#options.globals })
+        declare(instruction.rest, { known: this.#args, given: this.#options.args, words: this.#words(), defaults: this.#options.globals })
+        return
       case 'env':
-        return this.#set({ env: { ...this.#config.env, ...this.#pairs(instruction) } })
+        this.#set({ env: { ...this.#config.env, ...this.#pairs(instruction) } })
+        return
       case 'label':
-        return this.#set({ labels: { ...this.#config.labels, ...this.#pairs(instruction) } })
+        this.#set({ labels: { ...this.#config.labels, ...this.#pairs(instruction) } })
+        return
       case 'user':
-        return this.#set({ user: expandText(instruction.rest, this.#words()) })
+        this.#set({ user: expandText(instruction.rest, this.#words()) })
+        return
       case 'workdir':
-        return this.#workdir(instruction)
+        this.#workdir(instruction)
+        return
       case 'shell':
-        return this.#set({ shell: instruction.argv })
+        this.#set({ shell: instruction.argv })
+        return
       case 'cmd':
-        return this.#set({ cmd: this.#argv(instruction.command) })
+        this.#set({ cmd: this.#argv(instruction.command) })
+        return
       case 'entrypoint':
         // As everywhere: what is started by an image's own program is forgotten with it.
-        return this.#set({ entrypoint: this.#argv(instruction.command), cmd: [] })
+        this.#set({ entrypoint: this.#argv(instruction.command), cmd: [] })
+        return
       case 'run':
-        return this.#run(instruction)
+        this.#run(instruction)
+        return
       case 'copy':
       case 'add':
-        return from === undefined ? this.#copy(instruction) : this.#copyFrom(instruction, from)
+        if (from === undefined) this.#copy(instruction)
+        else this.#copyFrom(instruction, from)
     }
   }
 
@@ -256,7 +267,7 @@ class StageMaking {
 
   #push(step: Step extends infer Each ? (Each extends Step ? Omit<Each, 'key'> : never) : never, inputs: unknown): void {
     this.#key = hash(this.#key, step.type, inputs)
-    this.#steps.push({ ...step, key: this.#key } as Step)
+    this.#steps.push({ ...step, key: this.#key })
   }
 }
 

@@ -177,7 +177,10 @@ async function copy({ sources, to, chmod }: Pick<Copy, 'sources' | 'to' | 'chmod
   const plain = sources.filter(({ kind }) => kind !== 'archive')
   if (plain.length === 0) return
   const entries = plain.flatMap(({ entries: each }) => each).map((entry) => withMode(entry, chmod))
-  if (await isInto(to, plain, files)) return void (await files.unpack(to, archiveOf(entries), asRoot))
+  if (await isInto(to, plain, files)) {
+    await files.unpack(to, archiveOf(entries), asRoot)
+    return
+  }
   const [entry] = entries
   if (entry) await files.unpack(posix.dirname(to), archiveOf([{ ...entry, path: basename(to) }]), asRoot)
 }
@@ -203,7 +206,10 @@ interface Crossing {
 async function copyBetween({ path, to, chmod, isOnly }: Crossing, from: OpenStage, into: OpenStage): Promise<void> {
   const entry = await from.files.stat(path, asRoot)
   if (entry === null) throw new SandboxError('invalid', `there is no ${path} in that stage`)
-  if (entry.type === 'folder') return void (await into.files.unpack(to, await from.files.pack(path, asRoot), asRoot))
+  if (entry.type === 'folder') {
+    await into.files.unpack(to, await from.files.pack(path, asRoot), asRoot)
+    return
+  }
   const opened = await from.files.read(path, asRoot)
   const isFolder = to.endsWith('/') || !isOnly || (await into.files.stat(to, asRoot))?.type === 'folder'
   await into.files.write(isFolder ? posix.join(to, basename(path)) : to, opened.bytes, { ...asRoot, mode: chmod ?? opened.entry.mode & 0o777 })

@@ -129,7 +129,7 @@ class Lexer {
     const value = lookup(name)
     const isSet = value !== undefined && (value !== '' || !operator.startsWith(':'))
     const other = (): string => expandText(word, this.#options)
-    if (operator.endsWith('-')) return isSet ? (value ?? '') : other()
+    if (operator.endsWith('-')) return isSet ? value : other()
     if (operator.endsWith('+')) return isSet ? other() : ''
     return value ?? ''
   }

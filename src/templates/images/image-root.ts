@@ -8,15 +8,15 @@ import type { LayerReader } from './layers.js'
 const own = [['proc'], ['sys'], ['dev'], ['tmp'], ['run'], ['var', 'tmp'], ['var', 'run']]
 /** A cell has its own there, and what an image has there is missed by its programs. */
 const covered = [['root'], ['workspace'], ['home', 'user']]
-/** These must be folders, whatever an image says: a cell has some of its own in them. */
-const folders = [['etc'], ['home'], ['var']]
+/** These must be folders, whatever an image says: a cell has some of its own in them, or mounts of its user's. */
+const folders = ['etc', 'home', 'var', 'data', 'input', 'mnt', 'opt', 'output', 'srv'].map((name) => [name])
 const mostTextBytes = 1 << 20
 const shells = ['/bin/bash', '/usr/bin/bash', '/bin/sh', '/usr/bin/sh']
 
 export interface ImageRoot {
   readonly shell: string
   /** Whether runs can start there. */
-  hasFolder(path: string): boolean
+  readonly hasFolder: (path: string) => boolean
 }
 
 export function settleRoot(tree: ImageTree, reader: LayerReader): ImageRoot {

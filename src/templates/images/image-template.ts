@@ -28,7 +28,7 @@ const edition = '1'
 
 export interface ReadableLayer {
   /** Compressed or not. */
-  bytes(): AsyncIterable<Uint8Array>
+  readonly bytes: () => AsyncIterable<Uint8Array>
   /** What its SHA-256 must be as it is unpacked; undefined where nobody says. */
   readonly diffId: string | undefined
 }

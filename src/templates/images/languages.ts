@@ -40,7 +40,9 @@ export async function findLanguages(root: TemplateRoot, { workshop, signal }: Lo
   const languages: TemplateLanguage[] = []
   for (const { name, path, asks } of found) {
     let said = ''
-    const { failure } = await bench.run([path, asks], (bytes) => void (said.length < mostWords && (said += Buffer.from(bytes).toString('latin1'))))
+    const { failure } = await bench.run([path, asks], (bytes) => {
+      if (said.length < mostWords) said += Buffer.from(bytes).toString('latin1')
+    })
     const version = failure === undefined ? versionIn(said) : undefined
     languages.push({ name, ...(version !== undefined && { version }) })
   }
@@ -61,6 +63,6 @@ function programsIn(root: TemplateRoot): (Omit<Known, 'programs'> & { readonly p
 }
 
 /** The first number with dots in what a program says of itself. */
-export function versionIn(said: string): string | undefined {
+function versionIn(said: string): string | undefined {
   return /\d+\.\d+(?:\.\d+)*/.exec(said.slice(0, 500))?.[0]
 }

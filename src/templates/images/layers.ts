@@ -70,7 +70,7 @@ export class LayerReader {
   }
 
   /** A file of ours. */
-  newFile(text: string, isExecutable = false): FileNode {
+  newFile(text: string): FileNode {
     const content = this.#newContent()
     const file = openSync(content, 'wx', 0o600)
     try {
@@ -78,7 +78,7 @@ export class LayerReader {
     } finally {
       closeSync(file)
     }
-    return { kind: 'file', content, size: Buffer.byteLength(text), isExecutable }
+    return { kind: 'file', content, size: Buffer.byteLength(text), isExecutable: false }
   }
 
   tell(path: string, why: string): void {
@@ -89,23 +89,34 @@ export class LayerReader {
   async #addEntry(entry: TarEntry): Promise<void> {
     const { tree } = this.#options
     const found = entryPath(entry.name)
-    if ('unusable' in found) return this.tell(`/${entry.name.toString('utf8')}`, found.unusable)
+    if ('unusable' in found) {
+      this.tell(`/${entry.name.toString('utf8')}`, found.unusable)
+      return
+    }
     const { path } = found
     const name = path.at(-1)
     if (name === undefined) return
-    if (name.startsWith(removalMark)) return this.#removal(path.slice(0, -1), name)
+    if (name.startsWith(removalMark)) {
+      this.#removal(path.slice(0, -1), name)
+      return
+    }
     switch (entry.type) {
       case 'folder':
-        return tree.put(path, newFolder())
+        tree.put(path, newFolder())
+        return
       case 'file':
-        return tree.put(path, await this.#content(entry, path))
+        tree.put(path, await this.#content(entry, path))
+        return
       case 'link':
-        return this.#link(path, entry.target)
+        this.#link(path, entry.target)
+        return
       case 'hard-link':
-        return this.#hardLink(path, entry.target)
+        this.#hardLink(path, entry.target)
+        return
       case 'device':
       case 'fifo':
-        return this.tell(shown(path), entry.type === 'device' ? 'is a device' : 'is a FIFO')
+        this.tell(shown(path), entry.type === 'device' ? 'is a device' : 'is a FIFO')
+        return
       case 'pax':
       case 'pax-global':
       case 'gnu-name':
@@ -116,17 +127,26 @@ export class LayerReader {
 
   #removal(folder: readonly string[], mark: string): void {
     const { tree } = this.#options
-    if (mark === opaqueMark) return tree.hideAll(folder)
+    if (mark === opaqueMark) {
+      tree.hideAll(folder)
+      return
+    }
     const name = mark.slice(removalMark.length)
     if (name === '' || name === '.' || name === '..') throw refused(`${shown([...folder, mark])} removes what has no name`)
     // What other tools note down for themselves.
-    if (name.startsWith(removalMark)) return this.tell(shown([...folder, mark]), 'is a note of the tool that made the layer')
+    if (name.startsWith(removalMark)) {
+      this.tell(shown([...folder, mark]), 'is a note of the tool that made the layer')
+      return
+    }
     tree.hide([...folder, name])
   }
 
   #link(path: readonly string[], target: Buffer): void {
     const text = linkTarget(target)
-    if (text === undefined) return this.tell(shown(path), 'leads to what nobody can name')
+    if (text === undefined) {
+      this.tell(shown(path), 'leads to what nobody can name')
+      return
+    }
     this.#options.tree.put(path, { kind: 'link', target: text })
   }
 

@@ -41,7 +41,10 @@ export async function materialise(tree: ImageTree, { root, signal, onEntry }: Ma
 
 function place(node: FileNode, path: string, placed: Map<FileNode, string>): void {
   const first = placed.get(node)
-  if (first !== undefined) return linkSync(first, path)
+  if (first !== undefined) {
+    linkSync(first, path)
+    return
+  }
   // On file systems that can, a copy shares what it is a copy of.
   if (node.isBorrowed) copyFileSync(node.content, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
   else renameSync(node.content, path)

@@ -20,7 +20,7 @@ const hostPattern = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:
 /** Throws SandboxError('invalid'). */
 export function parseReference(text: string): ImageReference {
   const bare = text.replace(/^docker:\/\//, '')
-  const [named = '', digest] = splitOnce(bare, '@')
+  const [named, digest] = splitOnce(bare, '@')
   const slash = named.indexOf('/')
   const first = named.slice(0, slash)
   const hasHost = slash > 0 && (first.includes('.') || first.includes(':') || first === 'localhost')
