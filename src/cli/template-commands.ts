@@ -30,7 +30,7 @@ function addBuild(template: Command, finish: (code: number) => void): void {
     .command('build')
     .summary('build a template, or see that it is up to date')
     .description(
-      "Builds a template from Debian's packages, verified by Debian's signatures: data\n(Python with numpy, pandas, matplotlib, plotly, scikit-learn), python, node,\nshell or polyglot. What was downloaded is kept, so that a build which was stopped\ngoes on from there. When nothing is newer, what is there stays.\nOr does what the Dockerfile of a folder says, each RUN in a sandbox, as root\nthere; what was done before and is the same is not done again.",
+      "Builds a template from Debian's packages, verified by Debian's signatures: data\n(Python with numpy, pandas, matplotlib, plotly, scikit-learn), python, node,\nshell or polyglot. What was downloaded is kept, so that a build which was\nstopped goes on from there. When nothing is newer, what is there stays.\nOr does what the Dockerfile of a folder says, each RUN in a sandbox, as root\nthere; what was done before and is the same is not done again.",
     )
     .argument('<RECIPE|FOLDER>', 'what to build; a folder is . or has a / in it')
     .usage('[OPTIONS] RECIPE|FOLDER')

@@ -122,7 +122,7 @@ export class StageRunner implements AsyncDisposable {
       throw error
     }
     const { outcome } = await program.ended
-    if (outcome.kind !== 'exited' || outcome.code !== 0) throw wrong(step.line, `${step.shown}: ${failureIn(outcome)}${lastLines(words)}`)
+    if (outcome.kind !== 'exited' || outcome.code !== 0) throw wrong(step.line, `${step.shown}: ${failureIn(outcome)}${lastLine(words)}`)
     await platform.snapshots.take(id, { ...calls, name: nameOf(step) })
   }
 
@@ -230,14 +230,10 @@ function failureIn(outcome: Outcome): string {
   return outcome.kind === 'signaled' ? outcome.signal : outcome.kind
 }
 
-/** What it said at the end, for whoever did not watch. */
-function lastLines(words: string): string {
-  const lines = words
-    .trimEnd()
-    .split('\n')
-    .slice(-5)
-    .filter((line) => line.trim() !== '')
-  return lines.length === 0 ? '' : `\n${lines.map((line) => `  ${JSON.stringify(line.slice(0, 300)).slice(1, -1)}`).join('\n')}`
+/** What it said last, for whoever did not watch. */
+function lastLine(words: string): string {
+  const line = words.trimEnd().split('\n').at(-1)?.trim() ?? ''
+  return line === '' ? '' : `: ${line.slice(0, 300)}`
 }
 
 /** A Dockerfile's own text. */

@@ -30,7 +30,7 @@ const mostBytes = 2 ** 20
 const withHeredocs = ['RUN', 'COPY', 'ADD']
 
 export function wrong(line: number, what: string): SandboxError {
-  return new SandboxError('invalid', `Dockerfile:${line}: ${what}`)
+  return new SandboxError('invalid', `Dockerfile:${line}: ${what}`, { hint: 'glovebox template build --help' })
 }
 
 /** Throws SandboxError('invalid') that names the line. */

@@ -153,7 +153,7 @@ describe('a build by a Dockerfile', { timeout }, () => {
     const failing = { Dockerfile: 'FROM small\n\nRUN echo fine\nRUN echo it broke >&2; \\\n  exit 7\nRUN echo never' }
     await expect(build(failing, { name: 'failing' })).rejects.toMatchObject({
       code: 'invalid',
-      message: 'Dockerfile:4: RUN echo it broke >&2; exit 7: exit code 7\n  it broke',
+      message: 'Dockerfile:4: RUN echo it broke >&2; exit 7: exit code 7: it broke',
     })
     await expect(build({ Dockerfile: 'FROM small\nRUN ["nothing-there"]' }, { name: 'failing' })).rejects.toMatchObject({
       message: expect.stringMatching(/^Dockerfile:2: RUN/),
