@@ -5,8 +5,13 @@ import { SandboxError } from '../contract/errors.js'
 import type { Platform } from '../contract/platform.js'
 import type { Outcome } from '../contract/run.js'
 
+export interface WorkshopOptions {
+  /** Whether what the operator allows is all that may be done. */
+  readonly isHeld?: boolean
+}
+
 /** A platform whose every template is this root: handed in by whoever knows engines. */
-export type Workshop = (root: TemplateRoot) => Platform
+export type Workshop = (root: TemplateRoot, options?: WorkshopOptions) => Platform
 
 /** A sandbox with the draft as its root, which it cannot write to. */
 export interface Bench extends AsyncDisposable {

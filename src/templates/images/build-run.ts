@@ -72,7 +72,7 @@ export class StageRunner implements AsyncDisposable {
 
   async #make(plan: StagePlan): Promise<OpenStage> {
     const { workshop, store, network, signal, isFresh } = this.#options
-    const platform = workshop({ ...storedRoot(plan.base), hold: (cellId) => store.hold(plan.base, cellId) })
+    const platform = workshop({ ...storedRoot(plan.base), hold: (cellId) => store.hold(plan.base, cellId) }, { isHeld: true })
     this.#platforms.push(platform)
     const done = isFresh ? 0 : await doneBefore(plan, platform)
     const from = done === 0 ? {} : { from: nameOf(plan.steps[done - 1] as Step) }

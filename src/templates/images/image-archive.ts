@@ -51,7 +51,8 @@ export async function openArchive(path: string, options: ArchiveOptions): Promis
   const about = { kind: 'import' as const, source: basename(path) }
   if (index.places.has('index.json')) return { ...about, summary: 'an image from an archive', ...(await openLayout(index)) }
   if (index.places.has('manifest.json')) return { ...about, summary: 'an image from an archive', ...(await openSaved(index)) }
-  const layer = { diffId: undefined, bytes: () => createReadStream(index.file) }
+  // Read a second time: what changed meanwhile is refused as any layer would be.
+  const layer = { diffId: index.digest, bytes: () => createReadStream(index.file) }
   return { ...about, summary: 'a root from an archive', digest: index.digest, config: emptyConfig, layers: [layer] }
 }
 

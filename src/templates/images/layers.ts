@@ -3,7 +3,7 @@
  * (devices, FIFOs, set-id bits, names that nobody can type) is left out and told; what leads out, or contradicts itself, is refused with all of it.
  */
 import { createHash } from 'node:crypto'
-import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, openSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { SandboxError } from '../../contract/errors.js'
 import type { LeftOut } from '../../contract/templates.js'
@@ -35,6 +35,8 @@ const opaqueMark = '.wh..wh..opq'
 const setIdBits = 0o6000
 const anyExecute = 0o111
 const mostTold = 200
+const checkedEveryBytes = 64 * 2 ** 20
+const sparedBytes = 256 * 2 ** 20
 
 export class LayerReader {
   readonly #options: LayerOptions
@@ -44,6 +46,7 @@ export class LayerReader {
   #bytes = 0
   #read = 0
   #contents = 0
+  #unchecked = 0
 
   constructor(options: LayerOptions) {
     this.#options = options
@@ -164,6 +167,7 @@ export class LayerReader {
     if ((entry.mode & setIdBits) !== 0) this.tell(shown(path), 'its set-id bit is taken away')
     if (this.#bytes + entry.size > this.#limits.bytes) throw refused(`its files have more than ${this.#limits.bytes} bytes`)
     this.#bytes += entry.size
+    this.#checkRoom(entry.size)
     const content = this.#newContent()
     const file = openSync(content, 'wx', 0o600)
     try {
@@ -178,6 +182,18 @@ export class LayerReader {
       closeSync(file)
     }
     return { kind: 'file', content, size: entry.size, isExecutable: (entry.mode & anyExecute) !== 0 }
+  }
+
+  /** An archive may not fill the disk of everybody else, be it for the moment until it is refused. */
+  #checkRoom(size: number): void {
+    this.#unchecked += size
+    if (this.#unchecked < checkedEveryBytes && this.#contents > 0) return
+    this.#unchecked = 0
+    const { bavail, bsize } = statfsSync(this.#options.folder)
+    if (bavail * bsize - size >= sparedBytes) return
+    throw new SandboxError('full', `${this.#options.folder} has no room for the image: ${sparedBytes / 2 ** 20} MiB are left free for others`, {
+      hint: `df -h ${this.#options.folder}`,
+    })
   }
 
   #newContent(): string {

@@ -1,4 +1,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -52,7 +55,9 @@ function baseArchive(): string {
     'sleep',
     'test',
     'touch',
-    'wget',
+    'nc',
+    'grep',
+    'printf',
     'stat',
   ]
   const layer = tar({ name: 'bin/busybox', content: busybox, mode: 0o755 }, ...names.map((name) => ({ name: `bin/${name}`, type: '2', target: 'busybox' })), {
@@ -211,8 +216,23 @@ describe('a build by a Dockerfile', { timeout }, () => {
   })
 
   test('reaches nothing, unless it is allowed to; sees nothing of the machine; and cannot hang for ever', async () => {
-    await expect(build({ Dockerfile: 'FROM small\nRUN wget -T 2 -q -O- http://127.0.0.1:1/' })).rejects.toMatchObject({
-      message: expect.stringContaining('Dockerfile:2:'),
+    const server = createServer((_request, answer) => answer.end('reached\n'))
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const fetching = {
+      Dockerfile: `FROM small\nRUN printf 'GET http://127.0.0.1:${port}/ HTTP/1.0\\r\\n\\r\\n' | nc -w 5 127.0.0.1 3128 > /got && grep -q reached /got`,
+    }
+    await expect(build(fetching)).rejects.toMatchObject({ message: expect.stringContaining('Dockerfile:2:') })
+    const network = { allow: [`127.0.0.1:${port}`] }
+    await expect(build(fetching, { network })).rejects.toMatchObject({ message: expect.stringContaining('Dockerfile:2:') })
+    const operated = templateBuilder({ templateDir, policy: { ceiling: { network: { private: ['127.0.0.0/8'] } } } })
+    await operated.buildFolder(folder(fetching), { name: 'made', network })
+    expect(await inMade('cat /got')).toMatch(/^HTTP\/1\.[01] 200 [\s\S]*reached\n$/)
+    server.close()
+    const strict = templateBuilder({ templateDir, policy: { ceiling: { users: ['user'] } } })
+    await expect(strict.buildFolder(folder(fetching), { name: 'made', isFresh: true })).rejects.toMatchObject({
+      message: expect.stringContaining("'root' is not among what policy"),
     })
     await expect(build({ Dockerfile: 'FROM small\nRUN sleep 100' }, { limits: { time: '1s' } })).rejects.toMatchObject({
       message: expect.stringMatching(/^Dockerfile:2: RUN sleep 100: timed-out/),

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -118,6 +118,28 @@ describe('an imported image', { timeout }, () => {
     expect([result.name, result.image?.digest, result.image?.user]).toEqual(['plain-root', digest(lower), ''])
     await using sandbox = await Sandbox.create({ template: 'plain-root', platform })
     expect((await sandbox.run('cat /app/gone; pwd')).stdout).toBe('gone\n/workspace\n')
+  })
+
+  test('leaves room for mounts, also in folders that it has itself', async () => {
+    const [lower = Buffer.alloc(0)] = layers()
+    const more = tar(
+      { name: 'opt/tool', content: 'tool\n' },
+      { name: 'mnt/', type: '5' },
+      { name: 'srv/', type: '5' },
+      { name: 'data/', type: '5' },
+      { name: 'input/old', content: 'old\n' },
+    )
+    await builder.import(write('mounted.tar', layoutArchive(image([lower, more], { Env: ['PATH=/bin'], WorkingDir: '/data' }))))
+    const source = join(place, 'source')
+    mkdirSync(source)
+    writeFileSync(join(source, 'file'), 'mounted\n')
+    const mounts = ['/mnt/in', '/opt/in', '/input', '/data/in'].map((target) => ({ source, target, mode: 'ro' as const }))
+    await using sandbox = await Sandbox.create({ template: 'mounted', platform, mounts })
+    expect((await sandbox.run('cat /mnt/in/file /opt/in/file /input/file in/file /opt/tool; ls /input; ls -d /srv; pwd')).stdout).toBe(
+      'mounted\nmounted\nmounted\nmounted\ntool\nfile\n/srv\n/data\n',
+    )
+    await using without = await Sandbox.create({ template: 'mounted', platform })
+    expect((await without.run('cat /input/old; pwd; touch /data/x /srv/x')).stdout).toBe('old\n/data\n')
   })
 
   test('sets no variable that a policy lets nobody set', async () => {
