@@ -220,9 +220,8 @@ describe('a build by a Dockerfile', { timeout }, () => {
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
-    const fetching = {
-      Dockerfile: `FROM small\nRUN printf 'GET http://127.0.0.1:${port}/ HTTP/1.0\\r\\n\\r\\n' | nc -w 5 127.0.0.1 3128 > /got && grep -q reached /got`,
-    }
+    const asked = `GET http://127.0.0.1:${port}/ HTTP/1.1\\r\\nHost: 127.0.0.1:${port}\\r\\nConnection: close\\r\\n\\r\\n`
+    const fetching = { Dockerfile: `FROM small\nRUN (printf '${asked}'; sleep 2) | nc -w 5 127.0.0.1 3128 > /got; cat /got; grep -q reached /got` }
     await expect(build(fetching)).rejects.toMatchObject({ message: expect.stringContaining('Dockerfile:2:') })
     const network = { allow: [`127.0.0.1:${port}`] }
     await expect(build(fetching, { network })).rejects.toMatchObject({ message: expect.stringContaining('Dockerfile:2:') })
