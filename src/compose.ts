@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { arch, availableParallelism, freemem, release } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import type { Driver, Probe, TemplateRoot } from './contract/driver.js'
+import type { Driver, Probe } from './contract/driver.js'
 import { reworded, SandboxError } from './contract/errors.js'
 import type { Platform } from './contract/platform.js'
 import { type PlatformSettings, platformSettingsSchema } from './contract/platform-settings.js'
@@ -16,6 +16,7 @@ import { bwrapPath } from './drivers/bwrap/facts.js'
 import { createOciDriver } from './drivers/oci/driver.js'
 import { createFakeDriver } from './drivers/fake/driver.js'
 import { Engine, type EngineOptions } from './engine/engine.js'
+import { buildPolicy } from './policy/build-policy.js'
 import { mergePolicies, noPolicy, parsePolicy, parsePolicyText, shownBy } from './policy/policy-file.js'
 import { parseObject } from './policy/refusal.js'
 import { signReceipt } from './receipt/index.js'
@@ -33,6 +34,7 @@ import { createSnapshotStore } from './templates/snapshots.js'
 import { TemplateStore } from './templates/store.js'
 import { createTemplates } from './templates/templates.js'
 import { type TemplateBuilder, createTemplateBuilder } from './templates/builder.js'
+import type { Workshop } from './templates/workshop.js'
 
 /** Needs no look at it. */
 const noSettings: PlatformSettings = {}
@@ -71,13 +73,16 @@ export function engineOptions(settings: PlatformSettings): EngineOptions {
   }
 }
 
-/** Builds templates and keeps them. What is to be tried of a draft is tried in cells that no policy of the operator's is meant for. */
-export function templateBuilder(settings: Pick<PlatformSettings, 'templateDir' | 'cacheDir' | 'drivers'> = {}): TemplateBuilder {
-  const workshop = (root: TemplateRoot): Platform => {
-    const { policy: _policy, ...options } = engineOptions(settings)
-    return new Engine({ ...options, templates: { resolve: () => Promise.resolve(root) } })
+/** Builds templates and keeps them. What is to be tried of a draft is tried in cells that no policy of the operator's is meant for; what a Dockerfile says is held to it. */
+export function templateBuilder(settings: Pick<PlatformSettings, 'templateDir' | 'cacheDir' | 'drivers' | 'policy'> = {}): TemplateBuilder {
+  const store = new TemplateStore(settings.templateDir)
+  const workshop: Workshop = (root, { isHeld = false } = {}) => {
+    const { policy, ...options } = engineOptions(settings)
+    const templates = { resolve: () => Promise.resolve(root) }
+    const held = isHeld && policy ? { policy: buildPolicy(policy) } : {}
+    return new Engine({ ...options, ...held, templates, snapshots: createSnapshotStore(() => store.part('steps')) })
   }
-  return createTemplateBuilder(new TemplateStore(settings.templateDir), workshop)
+  return createTemplateBuilder(store, workshop)
 }
 
 /** Whoever sets the environment is the operator, also of a program that makes its platform itself: both policies hold. */

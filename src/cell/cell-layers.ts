@@ -19,10 +19,12 @@ export function cellLayers(plan: CellPlan, isFolder: (path: string) => boolean):
 /** What bwrap and the warden make in an empty root, but for what is mounted there. */
 function givenInRoot(plan: CellPlan): GivenEntry[] {
   const folders = ownFolders(plan).map(({ path, mode }): GivenEntry => ({ path: path.slice(1), type: 'folder', mode: Number.parseInt(mode, 8), target: '' }))
+  const shown = (plan.spec.root.folders ?? []).map((path): GivenEntry => ({ path: path.slice(1), type: 'folder', mode: 0o755, target: '' }))
   const links = [...plan.spec.root.symlinks, { path: '/var/run', target: '/run' }]
   return [
     { path: wardenPath.slice(1), type: 'file', mode: 0o444, target: '' },
     ...folders,
+    ...shown,
     ...givenCertificates(plan.spec),
     ...links.map(({ path, target }): GivenEntry => ({ path: path.slice(1), type: 'link', mode: 0o777, target })),
   ]

@@ -12,6 +12,7 @@ export function rootWords(plan: CellPlan, kernelFiles: readonly string[]): strin
     : spec.root.binds.flatMap(({ target }, index) => ['--ro-bind', sources[index] as string, target])
   return [
     ...root,
+    ...(spec.root.folders ?? []).flatMap((path) => ['--dir', path]),
     ...spec.root.symlinks.flatMap(({ path, target }) => ['--symlink', target, path]),
     ...kernelFiles,
     ...writableFolders(ids).flatMap(({ path }) => (path.startsWith('/dev/') ? [] : ['--dir', path])),

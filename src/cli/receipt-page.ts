@@ -22,7 +22,7 @@ export function receiptPage(judgement: Judgement & { readonly valid: true }, col
 }
 
 function headLines(judgement: Judgement & { readonly valid: true }, colors: Colors): string[] {
-  const { sandbox, issuedAt, createdAt, state, glovebox, host, driver, template, templateId, from, specHash, policies } = judgement.receipt
+  const { sandbox, issuedAt, createdAt, state, glovebox, host, driver, template, templateId, imageDigest, from, specHash, policies } = judgement.receipt
   const age = durationInWords(Math.max(0, Date.parse(issuedAt) - Date.parse(createdAt)))
   const rows: [string, string | undefined][] = [
     ['name', sandbox.name],
@@ -33,6 +33,7 @@ function headLines(judgement: Judgement & { readonly valid: true }, colors: Colo
       'boundary',
       `driver ${driver.name}, tier ${driver.tier}; template ${template}${templateId === undefined ? '' : ` (${templateId.slice(0, 'sha256:'.length + 12)}…)`}`,
     ],
+    ['image', imageDigest],
     ['begun with', from && `snapshot ${from.slice(0, 'sha256:'.length + 32)}…`],
     ['fresh', freshInWords(judgement.receipt)],
     ['looked at', inspectedInWords(judgement.receipt)],

@@ -36,7 +36,7 @@ export function addRun(program: Command, finish: (code: number) => void): void {
     .command('run')
     .summary('run one program in a fresh sandbox that is gone afterwards')
     .description('Runs one program in a fresh sandbox that is gone afterwards.')
-    .argument('<COMMAND>', 'the program')
+    .argument('[COMMAND]', 'the program; of a template that was made from an image, its own')
     .argument('[ARG...]', 'its arguments, passed on as they are')
     .usage('[OPTIONS] [--] COMMAND [ARG...]')
     .passThroughOptions()
@@ -51,9 +51,11 @@ export function addRun(program: Command, finish: (code: number) => void): void {
     .option('-q, --quiet', 'no remarks about limits that are not enforced')
     .helpOption('-h, --help', 'print this')
     .addHelpText('after', notes(ownName()))
-    .action(async (name: string, args: string[], flags: RunFlags) => {
+    .action(async (name: string | undefined, args: string[], flags: RunFlags) => {
+      const own = name === undefined ? await imageCommand(flags.template) : [name, ...args]
+      if (own === undefined) return command.error("error: missing required argument 'COMMAND'", { code: 'commander.missingArgument' })
       const { run } = await import('./commands/run.js')
-      finish(await run([name, ...args], flags))
+      finish(await run(own, flags))
     })
 }
 
@@ -106,4 +108,11 @@ export function addLimits(command: Command, { timeout }: { readonly timeout: str
     .option('--read-rate <SIZE>', 'what it may read from disks a second (any)')
     .option('--write-rate <SIZE>', 'what it may write to disks a second (any)')
     .option('--output <SIZE>', 'what it may print (10m)')
+}
+
+/** What an image means to be run: only when nothing else is said. */
+async function imageCommand(template: string | undefined): Promise<readonly string[] | undefined> {
+  if (template === undefined) return undefined
+  const { commandOf } = await import('./commands/template.js')
+  return commandOf(template)
 }

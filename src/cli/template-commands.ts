@@ -1,52 +1,61 @@
 import type { Command } from 'commander'
 import type { BuildFlags, InspectFlags, JsonFlag } from './commands/template.js'
+import { addFolderOptions, addImageCommands, type FolderFlags } from './template-image-commands.js'
 
 const notes = `
 A template is the files that a sandbox's programs see: host, python, node and
-shell are what this machine has; others are built once, from Debian's packages,
-and never change. Use one with run --template NAME.`
+shell are what this machine has; others are made once, from Debian's packages,
+from images or by a Dockerfile, and never change. Use one with
+run --template NAME.`
 
-/** `template build`, `template ls`, `template inspect`, `template rm`. */
+/** `template build`, `pull`, `import`, `ls`, `inspect`, `rm`, `prune`. */
 export function addTemplate(program: Command, finish: (code: number) => void): void {
   const template = program
     .command('template')
-    .summary('build, list, inspect and remove root filesystems')
-    .description('Builds, lists, inspects and removes the root filesystems that sandboxes can have.')
+    .summary('build, pull, import, list, inspect and remove root filesystems')
+    .description('Makes, lists, inspects and removes the root filesystems that sandboxes can have.')
     .usage('COMMAND [OPTIONS]')
     .helpOption('-h, --help', 'print this')
     .helpCommand(false)
     .addHelpText('after', notes)
   addBuild(template, finish)
+  addImageCommands(template, finish)
   addList(template, finish)
   addInspect(template, finish)
   addRemove(template, finish)
 }
 
 function addBuild(template: Command, finish: (code: number) => void): void {
-  template
+  const build = template
     .command('build')
     .summary('build a template, or see that it is up to date')
     .description(
-      "Builds a template from Debian's packages, verified by Debian's signatures: data\n(Python with numpy, pandas, matplotlib, plotly, scikit-learn), python, node or\nshell. What was downloaded is kept, so that a build which was stopped goes on\nfrom there. When nothing is newer, what is there stays.",
+      "Builds a template from Debian's packages, verified by Debian's signatures: data\n(Python with numpy, pandas, matplotlib, plotly, scikit-learn), python, node,\nshell or polyglot. What was downloaded is kept, so that a build which was\nstopped goes on from there. When nothing is newer, what is there stays.\nOr does what the Dockerfile of a folder says, each RUN in a sandbox, as root\nthere; what was done before and is the same is not done again.",
     )
-    .argument('<RECIPE>', 'what to build')
-    .usage('[OPTIONS] RECIPE')
+    .argument('<RECIPE|FOLDER>', 'what to build; a folder is . or has a / in it')
+    .usage('[OPTIONS] RECIPE|FOLDER')
     .option('--again', 'build it although the same is there')
     .option('-q, --quiet', 'say nothing of the progress')
     .option('--json', 'print one JSON object')
     .helpOption('-h, --help', 'print this')
     .addHelpText('after', '\nExit code: 0 when the template is there, 125 when it cannot be built here.')
-    .action(async (recipe: string, flags: BuildFlags) => {
-      const { buildTemplate } = await import('./commands/template.js')
-      finish(await buildTemplate(recipe, flags))
-    })
+  addFolderOptions(build).action(async (recipe: string, flags: BuildFlags & FolderFlags) => {
+    const { buildFolder, isFolder } = await import('./commands/template-image.js')
+    if (isFolder(recipe)) {
+      finish(await buildFolder(recipe, flags))
+      return
+    }
+    const { buildTemplate } = await import('./commands/template.js')
+    finish(await buildTemplate(recipe, flags))
+  })
 }
 
 function addList(template: Command, finish: (code: number) => void): void {
   template
     .command('ls')
+    .alias('list')
     .summary('list what was built')
-    .description('Lists the templates that were built: name, id, size, when, by which recipe, and\nhow many sandboxes use it now.')
+    .description('Lists the templates that there are: name, id, size, when and how it was made, its\nlanguages, and how many sandboxes use it now.')
     .usage('[OPTIONS]')
     .option('--json', 'print one JSON object')
     .helpOption('-h, --help', 'print this')
@@ -59,6 +68,7 @@ function addList(template: Command, finish: (code: number) => void): void {
 function addInspect(template: Command, finish: (code: number) => void): void {
   template
     .command('inspect')
+    .alias('show')
     .summary('show what a template is made of, or that it is whole')
     .description('Shows what a template is made of. With --verify every file of it is read and\ncompared with what was built.')
     .argument('<NAME>', 'the template')

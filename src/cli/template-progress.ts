@@ -1,6 +1,6 @@
 /** What a build is doing, on stderr: one line that is drawn again at a terminal, otherwise a line for each phase. */
 import type { BuildEvent, BuildPhase } from '../contract/templates.js'
-import { say } from './print.js'
+import { escapeControls, say } from './print.js'
 
 export interface Progress extends Disposable {
   readonly tell: (event: BuildEvent) => void
@@ -17,6 +17,10 @@ const words: Readonly<Record<BuildPhase, string>> = {
   hashing: 'writing down every file',
   checking: 'trying it in a cell',
   keeping: 'keeping it',
+  asking: 'asking for the image',
+  reading: 'reading layers',
+  running: 'running',
+  copying: 'copying',
 }
 
 const drawnEveryMs = 100
@@ -32,6 +36,7 @@ function told(): Progress {
   return {
     tell: (event) => {
       if (event.type === 'note') say(event.text)
+      else if (event.type === 'output') process.stderr.write(escapeOutput(event.text))
       else if (event.type === 'phase') say(`${words[event.phase]}${event.detail === undefined ? '' : ` (${event.detail})`}`)
     },
     [Symbol.dispose]: () => undefined,
@@ -41,7 +46,7 @@ function told(): Progress {
 function drawn(): Progress {
   let isOver = false
   let drawnAt = 0
-  const draw = (event: Exclude<BuildEvent, { type: 'note' }>): void => {
+  const draw = (event: Exclude<BuildEvent, { type: 'note' | 'output' }>): void => {
     const now = Date.now()
     if (isOver || (event.type === 'progress' && now - drawnAt < drawnEveryMs)) return
     drawnAt = now
@@ -52,7 +57,8 @@ function drawn(): Progress {
       if (event.type === 'note') {
         process.stderr.write(clearLine)
         say(event.text)
-      } else draw(event)
+      } else if (event.type === 'output') process.stderr.write(`${clearLine}${escapeOutput(event.text)}`)
+      else draw(event)
     },
     [Symbol.dispose]: () => {
       if (!isOver) process.stderr.write(clearLine)
@@ -62,11 +68,19 @@ function drawn(): Progress {
 }
 
 /** `unpacking  ████████░░░░  40 %  bash`. */
-function lineOf(event: Exclude<BuildEvent, { type: 'note' }>): string {
+function lineOf(event: Exclude<BuildEvent, { type: 'note' | 'output' }>): string {
   const detail = event.detail === undefined ? '' : `  ${event.detail}`
   const share = event.type === 'progress' && Number.isFinite(event.fraction) ? event.fraction : undefined
   if (share === undefined) return `${words[event.phase]}${detail}`
   const full = Math.round(share * barWidth)
   const bar = `${'█'.repeat(full)}${'░'.repeat(barWidth - full)}`
   return `${words[event.phase].padEnd(24)} ${bar} ${String(Math.floor(share * 100)).padStart(3)} %${detail}`
+}
+
+/** It is a stranger's program that prints: lines stay lines, and nothing moves the cursor. */
+function escapeOutput(text: string): string {
+  return text
+    .split(/\r?\n|\r/)
+    .map((line) => escapeControls(line))
+    .join('\n')
 }

@@ -51,8 +51,14 @@ export interface TemplateRoot {
   readonly hold?: (cellId: string) => Disposable
   readonly binds: readonly { readonly source: string; readonly target: string }[]
   readonly symlinks: readonly { readonly path: string; readonly target: string }[]
+  /** Folders that are there although nothing of the template is in them, so that something can be mounted there; not given: none. */
+  readonly folders?: readonly string[]
   readonly shell: string
   readonly env: Readonly<Record<string, string>>
+  /** Where runs start, as its image says; the cell's own working folder when not given. */
+  readonly workdir?: string
+  /** Of a template that was made from an image: the digest that names it elsewhere. */
+  readonly imageDigest?: string
 }
 
 export interface CellSpec {

@@ -26,6 +26,8 @@ export interface SandboxInfo {
   readonly spec: Spec
   /** Of a built template, by its content; not given where the template is what the machine has. */
   readonly templateId?: string
+  /** Of a template that was made from an image: the digest that names the image elsewhere. */
+  readonly imageDigest?: string
   readonly driver: string
   readonly tier: Tier
   readonly createdAt: string

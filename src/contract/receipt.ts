@@ -153,6 +153,8 @@ export const receiptSchema = deferred(() =>
     template: z.string(),
     /** Of a built template, by its content. Not given: the template is what the machine had. */
     templateId: templateIdSchema.optional(),
+    /** Of a template that was made from an image: the digest that names the image elsewhere. */
+    imageDigest: templateIdSchema.optional(),
     /** The id of the snapshot whose files it began with. */
     from: snapshotIdSchema.optional(),
     /** What its programs had to themselves: a cell that nobody had used, or a liner inside one. Not given: it is of a version that had only cells. */

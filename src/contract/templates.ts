@@ -27,6 +27,38 @@ export interface TemplatePackage {
   readonly version: string
 }
 
+/** Something of an archive that is not in the template, or not as it was there. */
+export interface LeftOut {
+  /** As the image has it. */
+  readonly path: string
+  readonly why: string
+}
+
+/** What a template that was made from an image, or by a Dockerfile, knows of that. */
+export interface TemplateImage {
+  /** As it was asked for: a reference, or the name of an archive or of a folder. */
+  readonly source: string
+  /** `sha256:…`: of the image's manifest; of an archive without one, of all its bytes; of a Dockerfile, of all that went into it. */
+  readonly digest: string
+  /** Whom the image means its programs to run as; empty where it does not say. */
+  readonly user: string
+  /** Where runs start; empty where it does not say, or where a cell has no such folder. */
+  readonly workdir: string
+  readonly entrypoint: readonly string[]
+  readonly cmd: readonly string[]
+  readonly labels: Readonly<Record<string, string>>
+  /** The first of what was left out, and how much it was. */
+  readonly leftOut: readonly LeftOut[]
+  readonly leftOutCount: number
+}
+
+/** A language that programs of a template can be written in. */
+export interface TemplateLanguage {
+  readonly name: string
+  /** In the words of its interpreter or compiler; not given where that did not tell. */
+  readonly version?: string
+}
+
 /** What is told of a template that is there. */
 export interface TemplateInfo {
   readonly name: string
@@ -45,6 +77,10 @@ export interface TemplateInfo {
   readonly arch: string
   /** Set where it has one. */
   readonly python?: string
+  /** What was found in it when it was made; of templates that were built before this was looked for, nothing. */
+  readonly languages?: readonly TemplateLanguage[]
+  /** Not given: it is built from Debian's packages. */
+  readonly image?: TemplateImage
   readonly packages: readonly TemplatePackage[]
   /** SHA-256 of the recipe and of every package that went into it: the same again makes the same template. */
   readonly inputs: string
@@ -58,6 +94,14 @@ export interface TemplateListing extends TemplateInfo {
   readonly damaged?: string
 }
 
+/** What `template prune` removed, or would. */
+export interface Pruned {
+  readonly what: 'templates without a name' | 'layers' | 'steps' | 'packages'
+  /** Templates, or files. */
+  readonly count: number
+  readonly bytes: number
+}
+
 /** A file that is not what it was, by its path in the template. */
 export interface TemplateDifference {
   readonly path: string
@@ -65,13 +109,17 @@ export interface TemplateDifference {
 }
 
 export const buildPhases = ['waiting', 'lists', 'choosing', 'downloading', 'verifying', 'unpacking', 'finishing', 'hashing', 'checking', 'keeping'] as const
-export type BuildPhase = (typeof buildPhases)[number]
+/** Of what is made from images. */
+export const imagePhases = ['asking', 'reading', 'running', 'copying'] as const
+export type BuildPhase = (typeof buildPhases)[number] | (typeof imagePhases)[number]
 
 /** What happens while a template is built. `fraction` is of its phase. */
 export type BuildEvent =
   | { readonly type: 'phase'; readonly phase: BuildPhase; readonly detail?: string }
   | { readonly type: 'progress'; readonly phase: BuildPhase; readonly fraction: number; readonly detail?: string }
   | { readonly type: 'note'; readonly text: string }
+  /** What a program of a Dockerfile printed. */
+  | { readonly type: 'output'; readonly text: string }
 
 export interface BuildResult extends TemplateInfo {
   /** True when what there was is what would have been built. */

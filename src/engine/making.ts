@@ -2,9 +2,10 @@
 import type { Cell, CellSpec, CommandRules, Driver, Probe, TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { RequestJudge } from '../contract/platform-network.js'
+import type { Policy } from '../contract/policy.js'
 import type { SnapshotInfo } from '../contract/snapshots.js'
 import type { Mount, Spec } from '../contract/spec.js'
-import { allowedDrivers, checkMounts, networkRulesOf, type PlannedSandbox } from '../policy/apply.js'
+import { allowedDrivers, checkMounts, heldImageEnv, networkRulesOf, type PlannedSandbox } from '../policy/apply.js'
 import { candidates, cheapestFirst, type Choice, chooseDriver, isEnough } from '../policy/choose.js'
 import { fileRules } from '../policy/file-rules.js'
 import { templateIdRefusal } from '../policy/snapshot-options.js'
@@ -103,7 +104,7 @@ export async function prepareCell({ id, planned, origin, liners, onRequest }: Or
   // What liners rely on is the filter of ours; and a cell that promised more than its runs can have is never opened.
   if (liners) checkLined(spec)
   const { driver, choice } = await choose(planned, tools)
-  const [root, mounts] = await Promise.all([
+  const [resolved, mounts] = await Promise.all([
     makers.templates.resolve(spec.template),
     spec.mounts.length === 0 ? [] : makers.mounts(spec.mounts),
     // Compiled here so that a profile which is wrong opens nothing.
@@ -111,6 +112,7 @@ export async function prepareCell({ id, planned, origin, liners, onRequest }: Or
   ]).catch((error: unknown) => {
     throw storageRefusal(error)
   })
+  const root = withinCeiling(resolved, policy)
   const moved = origin && templateIdRefusal('from', root.id, origin)
   if (moved) throw moved
   checkMounts(mounts, policy)
@@ -119,7 +121,17 @@ export async function prepareCell({ id, planned, origin, liners, onRequest }: Or
   const way = rules && { rules, onRequest }
   const network = way && (await cellNetwork(choice.probe, makers.egress))
   const cell = { id, root, limits: choice.limits, rootMode: spec.root, mounts, commands, ...(liners && { liners }), ...(network && { network }) }
-  return { driver, choice, spec: { ...spec, limits: choice.limits, mounts: [...mounts] }, cell, way }
+  return { driver, choice, spec: { ...spec, limits: choice.limits, mounts: [...mounts], ...startingIn(spec, root) }, cell, way }
+}
+
+/** What an image asks for is asked for by a stranger: variables that a policy lets nobody set are not set by one either. */
+function withinCeiling(root: TemplateRoot, policy: Policy): TemplateRoot {
+  return root.imageDigest === undefined ? root : { ...root, env: heldImageEnv(root.env, policy) }
+}
+
+/** Whoever creates the sandbox says where runs start, or else its image. */
+function startingIn({ cwd }: Pick<Spec, 'cwd'>, { workdir }: Pick<TemplateRoot, 'workdir'>): Pick<Spec, 'cwd'> {
+  return cwd !== undefined || workdir === undefined ? {} : { cwd: workdir }
 }
 
 /** The same, given up when it takes longer than this. */

@@ -23,8 +23,9 @@ export function infoAtBirth({ id, planned, preparation, home }: Birth): SandboxI
   return {
     id,
     state: 'running',
-    spec: { ...planned.spec, limits: spec.limits, mounts: spec.mounts },
+    spec: { ...planned.spec, limits: spec.limits, mounts: spec.mounts, ...(spec.cwd !== undefined && { cwd: spec.cwd }) },
     ...(cell.root.id !== undefined && { templateId: cell.root.id }),
+    ...(cell.root.imageDigest !== undefined && { imageDigest: cell.root.imageDigest }),
     driver: home.probe.driver,
     tier: home.probe.tier,
     createdAt: new Date(now).toISOString(),

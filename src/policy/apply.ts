@@ -165,3 +165,9 @@ export function allowedDrivers<Known extends { readonly name: string }>(drivers:
   const found = `allows ${names.join(', ') || 'none'}; here are ${drivers.map(({ name }) => name).join(', ')}`
   throw new PolicyRefusal('unsupported', `driver: policy '${namesOf(whose)}' ${found}`, whose)
 }
+
+/** Of the variables that an image sets, those that every policy allows; where programs are looked for is no secret and no power. */
+export function heldImageEnv(env: Readonly<Record<string, string>>, { layers }: Policy): Readonly<Record<string, string>> {
+  const isAllowed = (name: string): boolean => name === 'PATH' || layers.every(({ ceiling }) => ceiling.env?.includes(name) ?? true)
+  return Object.fromEntries(Object.entries(env).filter(([name]) => isAllowed(name)))
+}

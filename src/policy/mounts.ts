@@ -6,6 +6,8 @@ import { printable } from './refusal.js'
 const places = [
   { folder: '/workspace', self: true },
   { folder: '/data', self: true },
+  { folder: '/input', self: true },
+  { folder: '/output', self: true },
   { folder: '/home/user', self: false },
   { folder: '/mnt', self: false },
   { folder: '/srv', self: false },

@@ -25,6 +25,7 @@ export function buildReceipt(facts: ReceiptFacts): UnsignedReceipt {
     driver: { name: probe.driver, tier: probe.tier, facts: { ...probe.facts } },
     template: spec.template,
     ...(info.templateId !== undefined && { templateId: info.templateId }),
+    ...(info.imageDigest !== undefined && { imageDigest: info.imageDigest }),
     ...(spec.from !== undefined && { from: spec.from }),
     ...facts.made,
     specHash: hashOf(spec),

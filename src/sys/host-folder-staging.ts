@@ -76,6 +76,8 @@ export class Staging implements AsyncDisposable {
       case 'fifo':
         this.#skip(place, entry.type === 'device' ? 'is a device' : 'is a FIFO')
         return
+      case 'gnu-name':
+      case 'gnu-target':
       case 'pax':
       case 'pax-global':
         return

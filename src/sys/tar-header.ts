@@ -3,7 +3,7 @@ import { SandboxError } from '../contract/errors.js'
 
 export const blockBytes = 512
 
-export type TarType = 'file' | 'hard-link' | 'link' | 'folder' | 'device' | 'fifo' | 'pax' | 'pax-global'
+export type TarType = 'file' | 'hard-link' | 'link' | 'folder' | 'device' | 'fifo' | 'pax' | 'pax-global' | 'gnu-name' | 'gnu-target'
 
 const letters: Readonly<Record<string, TarType>> = {
   '\0': 'file',
@@ -17,7 +17,12 @@ const letters: Readonly<Record<string, TarType>> = {
   '6': 'fifo',
   x: 'pax',
   g: 'pax-global',
+  L: 'gnu-name',
+  K: 'gnu-target',
 }
+
+/** Those whose content is told by their size; what other types say of it is nothing. */
+const sized: readonly TarType[] = ['file', 'pax', 'pax-global', 'gnu-name', 'gnu-target']
 
 export interface TarHeader {
   readonly type: TarType
@@ -45,7 +50,7 @@ export function parseHeader(block: Buffer): TarHeader | undefined {
     name: prefix.length === 0 ? name : Buffer.concat([prefix, slash, name]),
     target: field(block, 157, 100),
     mode: octal(block, 100, 8) & 0o7777,
-    size: type === 'file' || type === 'pax' || type === 'pax-global' ? octal(block, 124, 12) : 0,
+    size: sized.includes(type) ? octal(block, 124, 12) : 0,
     modifiedAtMs: octal(block, 136, 12) * 1000,
   }
 }
@@ -71,6 +76,8 @@ export function parsePax(content: Buffer): PaxFields {
 
 /** The entry as both its headers tell it. */
 export function withPax(header: TarHeader, fields: PaxFields): TarHeader {
+  // Its content is a list of pieces, which nobody here puts together.
+  if ([...fields.keys()].some((key) => key.startsWith('GNU.sparse'))) throw malformed('a sparse file')
   const size = fields.get('size')
   const modified = fields.get('mtime')
   return {
@@ -143,10 +150,18 @@ function field(block: Buffer, at: number, length: number): Buffer {
   return Buffer.from(end === -1 ? whole : whole.subarray(0, end))
 }
 
+/** Octal digits, or what GNU writes of a number with too many of them: its bytes. */
 function octal(block: Buffer, at: number, length: number): number {
+  if (((block[at] as number) & 0x80) !== 0) return binary(block.subarray(at, at + length))
   const text = field(block, at, length).toString('latin1').trim()
   if (!/^[0-7]{0,12}$/.test(text)) throw malformed('a number that is none')
   return text === '' ? 0 : Number.parseInt(text, 8)
+}
+
+function binary(bytes: Buffer): number {
+  const number = bytes.reduce((sum, byte, index) => sum * 256 + (index === 0 ? byte & 0x7f : byte), 0)
+  if (!Number.isSafeInteger(number)) throw malformed('a number that is none')
+  return number
 }
 
 function decimal(text: Buffer): number {

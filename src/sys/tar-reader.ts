@@ -2,6 +2,8 @@
 import { blockBytes, malformed, paddingOf, parseHeader, parsePax, type PaxFields, type TarHeader, withPax } from './tar-header.js'
 
 export interface TarEntry extends TarHeader {
+  /** Where its content begins, in bytes of the archive. */
+  readonly offset: number
   /** Of a file. What is not read of it is passed over. */
   readonly content: AsyncIterable<Uint8Array>
 }
@@ -11,10 +13,16 @@ const mostPaxBytes = 64 * 1024
 
 const mostPaddingBytes = 1024 * 1024
 
-export async function* readTar(archive: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry, void, undefined> {
+export interface TarOptions {
+  /** Also names as GNU's tar writes long ones; without it such an archive is refused. */
+  readonly gnu?: boolean
+}
+
+export async function* readTar(archive: AsyncIterable<Uint8Array>, options: TarOptions = {}): AsyncGenerator<TarEntry, void, undefined> {
   const source = new ByteSource(archive)
   try {
     let pax: PaxFields | undefined
+    let long: Partial<Record<'name' | 'target', Buffer>> = {}
     for (;;) {
       const block = await source.take(blockBytes)
       // An archive ends with zeros; the end of the bytes before that is one cut short.
@@ -26,14 +34,29 @@ export async function* readTar(archive: AsyncIterable<Uint8Array>): AsyncGenerat
         if (header.type === 'pax') pax = parsePax(content.subarray(0, header.size))
         continue
       }
-      const whole = pax ? withPax(header, pax) : header
+      if (header.type === 'gnu-name' || header.type === 'gnu-target') {
+        if (options.gnu !== true) throw malformed('a name in a form of its own')
+        long = { ...long, [header.type === 'gnu-name' ? 'name' : 'target']: await takeLong(header, source) }
+        continue
+      }
+      const named = { ...header, ...long }
+      const whole = pax ? withPax(named, pax) : named
       pax = undefined
+      long = {}
       yield* readEntry(whole, source)
     }
     await source.drain()
   } finally {
     await source.close()
   }
+}
+
+/** A name, with a zero behind it. */
+async function takeLong({ size }: TarHeader, source: ByteSource): Promise<Buffer> {
+  if (size > mostPaxBytes) throw malformed(`a name of ${size} bytes`)
+  const content = (await source.take(size + paddingOf(size))).subarray(0, size)
+  const end = content.indexOf(0)
+  return end === -1 ? content : content.subarray(0, end)
 }
 
 async function* readEntry(header: TarHeader, source: ByteSource): AsyncGenerator<TarEntry, void, undefined> {
@@ -45,7 +68,7 @@ async function* readEntry(header: TarHeader, source: ByteSource): AsyncGenerator
       yield piece
     }
   }
-  yield { ...header, content: read() }
+  yield { ...header, offset: source.taken, content: read() }
   while (rest.bytes > 0) rest.bytes -= (await source.some(rest.bytes)).length
   await source.take(paddingOf(header.size))
 }
@@ -54,9 +77,14 @@ async function* readEntry(header: TarHeader, source: ByteSource): AsyncGenerator
 class ByteSource {
   readonly #pieces: AsyncIterator<Uint8Array, undefined>
   #rest: Uint8Array = new Uint8Array(0)
+  #taken = 0
 
   constructor(source: AsyncIterable<Uint8Array>) {
     this.#pieces = source[Symbol.asyncIterator]() as AsyncIterator<Uint8Array, undefined>
+  }
+
+  get taken(): number {
+    return this.#taken
   }
 
   /** Exactly so many. */
@@ -79,6 +107,7 @@ class ByteSource {
     }
     const piece = this.#rest.subarray(0, most)
     this.#rest = this.#rest.subarray(piece.length)
+    this.#taken += piece.length
     return piece
   }
 

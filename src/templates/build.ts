@@ -18,6 +18,7 @@ import { checkMachine, fetchPackages, type VerifiedPackage } from './build-packa
 import { makeTree, shellOf } from './build-tree.js'
 import { compilePython } from './bytecode.js'
 import { rootOf } from './built-root.js'
+import { findLanguages } from './images/languages.js'
 import { readTree, settleModes, writeManifest } from './manifest.js'
 import { recordFile, recordText } from './record.js'
 import { damageOf, seal, type TemplateStore } from './store.js'
@@ -54,7 +55,7 @@ export async function buildTemplate(recipe: Recipe, tools: BuildTools, options: 
 }
 
 /** One builder at a time: the others wait, and are told so. */
-async function takeTurn({ store, signal, tell }: Building): Promise<Disposable> {
+export async function takeTurn({ store, signal, tell }: Pick<Building, 'store' | 'signal' | 'tell'>): Promise<Disposable> {
   for (let told = false; ; told = true) {
     signal?.throwIfAborted()
     try {
@@ -105,8 +106,9 @@ async function buildNew(building: Building, packages: readonly VerifiedPackage[]
     await mkdir(root)
     await makeTree({ recipe, packages, root, signal, tell })
     const python = await finish(building, root)
-    const info = await describe(building, draft, { packages, inputs, python })
+    const described = await describe(building, draft, { packages, inputs, python })
     await check(building, root)
+    const info = { ...described, languages: await findLanguages(draftRoot(recipe, root), { workshop: building.workshop, signal }) }
     tell({ type: 'phase', phase: 'keeping' })
     await writeFile(join(draft, recordFile), recordText(info), { mode: 0o600 })
     await chmod(draft, 0o700)
@@ -121,7 +123,8 @@ async function buildNew(building: Building, packages: readonly VerifiedPackage[]
   }
 }
 
-function machineError(draft: string, error: unknown): unknown {
+/** What the machine lacks, in words. */
+export function machineError(draft: string, error: unknown): unknown {
   const { code } = error as NodeJS.ErrnoException
   if (code === 'ENOSPC' || code === 'EDQUOT') return new SandboxError('full', `no space is left in ${draft}`, { hint: `df -h ${draft}`, cause: error })
   return code === undefined ? error : folderError(draft, error)
@@ -131,7 +134,7 @@ function machineError(draft: string, error: unknown): unknown {
 async function finish({ workshop, recipe, signal, tell }: Building, root: string): Promise<string | undefined> {
   tell({ type: 'phase', phase: 'finishing' })
   await settleModes(root, { signal })
-  await using bench = await openBench(workshop, draftRoot(recipe, root), signal)
+  await using bench = await openBench(workshop, draftRoot(recipe, root), { signal })
   if (existsSync(join(root, 'usr/sbin/ldconfig'))) await cacheLibraries(bench, root)
   if (!existsSync(join(root, 'usr/bin/python3'))) return undefined
   tell({ type: 'progress', phase: 'finishing', fraction: 0.1, detail: 'compiling Python' })
@@ -187,7 +190,7 @@ async function describe({ recipe, signal, tell }: Building, draft: string, { pac
 
 async function check({ workshop, recipe, signal, tell }: Building, root: string): Promise<void> {
   tell({ type: 'phase', phase: 'checking' })
-  await using bench = await openBench(workshop, draftRoot(recipe, root), signal)
+  await using bench = await openBench(workshop, draftRoot(recipe, root), { signal })
   for (const [index, argv] of recipe.checks.entries()) {
     const { failure } = await bench.run(argv)
     if (failure !== undefined)

@@ -8,7 +8,7 @@ import { setImmediate } from 'node:timers/promises'
 import * as z from 'zod'
 import { deferred } from '../contract/deferred.js'
 import { SandboxError } from '../contract/errors.js'
-import type { TemplateDifference } from '../contract/templates.js'
+import type { TemplateDifference, TemplateImage } from '../contract/templates.js'
 
 /** Type; mode, in octal; size; the content's SHA-256, or a link's target; path. */
 const lineSchema = deferred(() => z.tuple([z.enum(['file', 'folder', 'link']), z.string(), z.int().min(0), z.string(), z.string()]))
@@ -17,6 +17,8 @@ export type TreeLine = z.output<typeof lineSchema>
 export interface TreeDefaults {
   readonly shell: string
   readonly env: Readonly<Record<string, string>>
+  /** Of one that was made from an image: which, and what that says of its programs. */
+  readonly image?: Pick<TemplateImage, 'digest' | 'user' | 'workdir' | 'entrypoint' | 'cmd'>
 }
 
 export interface Manifest {
@@ -43,8 +45,9 @@ export function writeManifest(lines: readonly TreeLine[], defaults: TreeDefaults
   return { text, id: manifestId(text), bytes, entries: lines.length }
 }
 
-function headOf({ shell, env }: TreeDefaults): string {
-  return JSON.stringify({ schema: 'glovebox-template/1', shell, env: Object.fromEntries(Object.entries(env).sort()) })
+function headOf({ shell, env, image }: TreeDefaults): string {
+  const said = image && { digest: image.digest, user: image.user, workdir: image.workdir, entrypoint: image.entrypoint, cmd: image.cmd }
+  return JSON.stringify({ schema: 'glovebox-template/1', shell, env: Object.fromEntries(Object.entries(env).sort()), ...(said && { image: said }) })
 }
 
 export function manifestId(text: string | Uint8Array): string {

@@ -31,6 +31,20 @@ const recordSchema = deferred(() =>
     system: z.string(),
     arch: z.string(),
     python: z.string().optional(),
+    languages: z.array(z.strictObject({ name: z.string(), version: z.string().optional() })).optional(),
+    image: z
+      .strictObject({
+        source: z.string(),
+        digest: templateIdSchema,
+        user: z.string(),
+        workdir: z.string(),
+        entrypoint: z.array(z.string()),
+        cmd: z.array(z.string()),
+        labels: z.record(z.string(), z.string()),
+        leftOut: z.array(z.strictObject({ path: z.string(), why: z.string() })),
+        leftOutCount: z.int().min(0),
+      })
+      .optional(),
     packages: z.array(z.strictObject({ name: z.string(), version: z.string() })),
     inputs: z.string(),
   }),
@@ -43,9 +57,10 @@ export function recordText({ name: _name, ...info }: TemplateInfo): string {
 /** Throws SandboxError('broken') when it is gone or not what was written. */
 export function readRecord({ name, id, object }: { readonly name: string; readonly id: string; readonly object: string }): StoredTemplate {
   try {
-    const { schema: _schema, python, ...rest } = recordSchema.parse(JSON.parse(readFileSync(join(object, recordFile), 'utf8')))
+    const { schema: _schema, python, languages, image, ...rest } = recordSchema.parse(JSON.parse(readFileSync(join(object, recordFile), 'utf8')))
     if (rest.id !== id) throw new Error(`it is of ${rest.id}`)
-    return { object, info: { name, ...rest, ...(python !== undefined && { python }) } }
+    const found = languages?.map(({ name: language, version }) => ({ name: language, ...(version !== undefined && { version }) }))
+    return { object, info: { name, ...rest, ...(python !== undefined && { python }), ...(found && { languages: found }), ...(image && { image }) } }
   } catch (error) {
     throw new SandboxError('broken', `template ${name} is damaged: its record cannot be read`, { hint: `glovebox template build ${name}`, cause: error })
   }

@@ -1,6 +1,6 @@
 /**
  * Where built templates are kept. Below one folder that is only ours: `drafts`, a folder for each that is being built; `objects`, a folder for each that is whole, called
- * by its id, with `root`, `manifest` and `record.json`; `names`; `uses`, a file for each sandbox; `packages`, what was downloaded. A draft becomes an object by one
+ * by its id, with `root`, `manifest` and `record.json`; `names`; `uses`, a file for each sandbox; `packages`, `blobs`, what was downloaded; `steps`, what a step of a Dockerfile made. A draft becomes an object by one
  * rename, and an object goes by one rename back among the drafts, so that nobody ever sees half of one. What a builder that was killed left is swept by the next.
  */
 import { randomUUID } from 'node:crypto'
@@ -19,7 +19,7 @@ import { damagedNote, readRecord, type StoredTemplate } from './record.js'
 import { sealOf } from './seal.js'
 import { cellsUsing, holdObject } from './uses.js'
 
-const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/
+export const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/
 
 /** `folder` may be asked for at any time; nobody else may write to it. */
 export class TemplateStore {
@@ -32,7 +32,7 @@ export class TemplateStore {
   }
 
   /** Where a part of the store is; made when it is not there. */
-  part(name: 'drafts' | 'objects' | 'names' | 'uses' | 'packages'): string {
+  part(name: 'drafts' | 'objects' | 'names' | 'uses' | 'packages' | 'blobs' | 'steps'): string {
     const top = this.#place()
     return writingTo(top, () => {
       for (const folder of [top, join(top, name)]) makeFolder(folder)
@@ -152,11 +152,15 @@ export class TemplateStore {
       await removeTree(join(drafts, file)).catch(() => undefined)
       await rm(join(drafts, file), { force: true }).catch(() => undefined)
     }
+    for (const object of await this.unnamed()) await this.#bury(object).catch(() => undefined)
+  }
+
+  /** Objects without a name that no sandbox uses. */
+  async unnamed(): Promise<string[]> {
     const named = new Set((await this.names()).map((name) => hexOf(this.#idOf(name) ?? '')))
-    for (const hex of await readdir(this.part('objects'))) {
-      if (named.has(hex) || cellsUsing(join(this.part('uses'), hex)).length > 0) continue
-      await this.#bury(join(this.part('objects'), hex)).catch(() => undefined)
-    }
+    const all = await readdir(this.part('objects'))
+    const left = all.filter((hex) => !named.has(hex) && cellsUsing(join(this.part('uses'), hex)).length === 0)
+    return left.map((hex) => join(this.part('objects'), hex))
   }
 
   async #bury(object: string): Promise<void> {

@@ -1,7 +1,7 @@
 /** Every template there is: those that were built, and names for what this machine has. A built one comes before the machine's of the same name. */
 import type { TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
-import { rootOf } from './built-root.js'
+import { storedRoot } from './built-root.js'
 import { createHostTemplates, type HostTemplatesOptions, hostTemplateNames, type Templates } from './host.js'
 import { recipes } from './recipes/index.js'
 import { damageOf, type TemplateStore } from './store.js'
@@ -27,9 +27,7 @@ function builtRoot(store: TemplateStore, name: string): TemplateRoot | undefined
   const damage = damageOf(stored.object)
   if (damage !== undefined)
     throw new SandboxError('broken', `template ${name} is not used, because it is damaged: ${damage}`, { hint: `glovebox template inspect ${name} --verify` })
-  const { id, shell, env } = stored.info
-  const root = rootOf({ name, root: `${stored.object}/root`, shell, env })
-  return { ...root, id, hold: (cellId) => store.hold(stored, cellId) }
+  return { ...storedRoot(stored), hold: (cellId) => store.hold(stored, cellId) }
 }
 
 async function refusal(store: TemplateStore, name: string): Promise<SandboxError> {

@@ -5,8 +5,13 @@ import { SandboxError } from '../contract/errors.js'
 import type { Platform } from '../contract/platform.js'
 import type { Outcome } from '../contract/run.js'
 
+export interface WorkshopOptions {
+  /** Whether what the operator allows is all that may be done. */
+  readonly isHeld?: boolean
+}
+
 /** A platform whose every template is this root: handed in by whoever knows engines. */
-export type Workshop = (root: TemplateRoot) => Platform
+export type Workshop = (root: TemplateRoot, options?: WorkshopOptions) => Platform
 
 /** A sandbox with the draft as its root, which it cannot write to. */
 export interface Bench extends AsyncDisposable {
@@ -21,11 +26,20 @@ export interface BenchResult {
 
 const mostWords = 4096
 
-export async function openBench(workshop: Workshop, root: TemplateRoot, signal: AbortSignal | undefined): Promise<Bench> {
+export interface BenchOptions {
+  readonly signal?: AbortSignal | undefined
+  /** What one program may take. */
+  readonly time?: string
+}
+
+export async function openBench(workshop: Workshop, root: TemplateRoot, { signal, time = '1h' }: BenchOptions = {}): Promise<Bench> {
   const platform = workshop(root)
   const calls = signal ? { signal } : {}
   try {
-    const { id } = await platform.create({ template: root.name, name: 'template build', lifetime: '2h', limits: await limitsHere(platform) }, calls)
+    const { id } = await platform.create(
+      { template: root.name, name: 'template build', lifetime: '2h', limits: { time, ...(await limitsHere(platform)) } },
+      calls,
+    )
     return {
       run: (argv, onStdout) => runIn(platform, { id, argv, onStdout, signal }),
       [Symbol.asyncDispose]: () => platform[Symbol.asyncDispose](),
@@ -41,9 +55,9 @@ export async function openBench(workshop: Workshop, root: TemplateRoot, signal: 
 }
 
 /** Compiling is work: it gets what there is, where that can be given at all. */
-async function limitsHere(platform: Platform): Promise<{ time: string; cpus?: number }> {
+async function limitsHere(platform: Platform): Promise<{ cpus?: number }> {
   const probe = (await platform.probe()).find(({ available, isolates }) => available && isolates)
-  return { time: '1h', ...(probe?.limits.cpus.enforced === true && { cpus: availableParallelism() }) }
+  return probe?.limits.cpus.enforced === true ? { cpus: availableParallelism() } : {}
 }
 
 interface BenchRun {

@@ -25,6 +25,9 @@ describe('help', () => {
     ['template-ls-help', ['ls', '--help']],
     ['template-inspect-help', ['inspect', '--help']],
     ['template-rm-help', ['rm', '--help']],
+    ['template-pull-help', ['pull', '--help']],
+    ['template-import-help', ['import', '--help']],
+    ['template-prune-help', ['prune', '--help']],
   ])('%s is what its golden file says, within 80 columns', async (name, args) => {
     const { code, stdout, stderr } = await run(...args)
     expect([code, stderr, stdout.split('\n').filter((line) => line.length > 80)]).toEqual([0, '', []])
@@ -43,10 +46,14 @@ describe('what is not there', () => {
 
   test('has no recipe, no page, and nothing to remove', async () => {
     expect([await run('build', 'nothing'), await run('inspect', 'nothing'), await run('rm', 'nothing'), await run('ls')]).toMatchObject([
-      { code: 125, stdout: '', stderr: "glovebox: there is no recipe 'nothing'; there are data, node, python, shell\nhint: glovebox template build data\n" },
+      {
+        code: 125,
+        stdout: '',
+        stderr: "glovebox: there is no recipe 'nothing'; there are data, node, polyglot, python, shell\nhint: glovebox template build data\n",
+      },
       { code: 125, stdout: '', stderr: 'glovebox: there is no template nothing here\nhint: glovebox template ls\n' },
       { code: 1, stdout: '', stderr: 'glovebox: there is no template nothing\n' },
-      { code: 0, stdout: '', stderr: 'glovebox: no template was built here yet; there are recipes for data, node, python, shell\n' },
+      { code: 0, stdout: '', stderr: 'glovebox: no template was built here yet; there are recipes for data, node, polyglot, python, shell\n' },
     ])
     expect(JSON.parse((await run('ls', '--json')).stdout)).toEqual({ templates: [] })
   })
@@ -75,7 +82,7 @@ describe('a template', { timeout }, () => {
 
     const [head, line] = (await run('ls')).stdout.split('\n')
     expect([head?.split(/ {2,}/), line]).toEqual([
-      ['NAME', 'ID', 'SIZE', 'BUILT', 'RECIPE', 'USED BY'],
+      ['NAME', 'ID', 'SIZE', 'BUILT', 'RECIPE', 'LANGUAGES', 'USED BY'],
       expect.stringContaining(`shell  ${result.id.slice(0, 19)}  `),
     ])
 

@@ -131,7 +131,7 @@ describe('a wrong command line', () => {
     [
       'a template that is none',
       ['run', '--template', 'nope', '--', 'true'],
-      /^glovebox: --template: there is no 'nope'; there are host, shell, python, node.*\nhint: glovebox template (?:ls|build data)\n$/,
+      /^glovebox: --template: there is no 'nope'; there are host, shell, python, node.*\nhint: glovebox template (?:ls|build (?:data|polyglot))\n$/,
     ],
     ['a relative folder', ['run', '-w', 'here', '--', 'true'], 'glovebox: --workdir: must be an absolute path\nhint: glovebox run --help\n'],
     ['a user that is none', ['run', '-u', 'bob', '--', 'true'], "glovebox: --user: must be one of user, root, got 'bob'\nhint: glovebox run --help\n"],

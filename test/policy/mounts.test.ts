@@ -2,14 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { checkMountTargets } from '../../src/policy/mounts.js'
 import { parseSpec } from '../../src/policy/spec.js'
 
-const places = '/workspace, /data, /home/user/…, /mnt/…, /srv/…, /opt/…'
+const places = '/workspace, /data, /input, /output, /home/user/…, /mnt/…, /srv/…, /opt/…'
 
 function at(...targets: string[]) {
   return targets.map((target) => ({ source: '/srv/project', target, mode: 'ro' as const }))
 }
 
 describe('where mounts may go', () => {
-  test.each(['/workspace', '/workspace/a', '/data', '/data/b/c', '/home/user/x', '/mnt/x', '/srv/x y', '/opt/…'])('%s', (target) => {
+  test.each(['/workspace', '/workspace/a', '/data', '/data/b/c', '/input', '/output/x', '/home/user/x', '/mnt/x', '/srv/x y', '/opt/…'])('%s', (target) => {
     expect(checkMountTargets(at(target))).toBeUndefined()
   })
 

@@ -140,7 +140,7 @@ describe('what is asked for and not there', () => {
     await keep('small')
     await expect(resolve('nothing')).rejects.toMatchObject({
       code: 'invalid',
-      message: "template: there is no 'nothing'; there are host, shell, python, node, small; data can be built",
+      message: "template: there is no 'nothing'; there are host, shell, python, node, small; data, polyglot can be built",
       hint: 'glovebox template build data',
     })
     await expect(resolve('data')).rejects.toMatchObject({

@@ -1,10 +1,12 @@
 import { templateBuilder } from '../../compose.js'
+import { reworded, SandboxError } from '../../contract/errors.js'
 import { exitCodes } from '../exit-codes.js'
 import { watchInterrupts } from '../interrupts.js'
 import { colorsFor, escapeControls, printJson, say } from '../print.js'
 import { writeOut } from '../streams.js'
 import { templateLines, templatePage } from '../template-page.js'
 import { showProgress } from '../template-progress.js'
+import { folderHint } from './template-image.js'
 import { bytesInWords, durationInWords } from '../words.js'
 
 export interface JsonFlag {
@@ -30,6 +32,8 @@ export async function buildTemplate(recipe: string, flags: BuildFlags): Promise<
   const result = await templateBuilder()
     .build(recipe, { signal, onEvent: progress.tell, again: flags.again === true })
     .catch((error: unknown) => {
+      const hint = error instanceof SandboxError && error.code === 'invalid' ? folderHint(recipe) : undefined
+      if (hint !== undefined) throw reworded(error as SandboxError, (error as SandboxError).message, hint)
       // What was under way says in many ways that it was stopped.
       throw signal.aborted ? signal.reason : error
     })
@@ -78,4 +82,16 @@ export async function removeTemplates(names: readonly string[], flags: JsonFlag)
   if (flags.json) await printJson({ removed, missing })
   else for (const name of missing) say(`there is no template ${name}`)
   return missing.length === 0 ? exitCodes.ok : notAsItShouldBe
+}
+
+/** Undefined for a template that is not there, or says nothing of it. */
+export function commandOf(name: string): readonly string[] | undefined {
+  try {
+    const { image } = templateBuilder().inspect(name)
+    const command = [...(image?.entrypoint ?? []), ...(image?.cmd ?? [])]
+    return command.length === 0 ? undefined : command
+  } catch (error) {
+    if (error instanceof SandboxError && error.code === 'not-found') return undefined
+    throw error
+  }
 }

@@ -63,6 +63,7 @@ function rootWords(plan: CellPlan): string[] {
     ...['--unshare-all', '--hostname', 'glovebox', '--clearenv', '--setenv', cellVariable, spec.id],
     ...['--cap-drop', 'ALL', ...givenCapabilities(plan).flatMap((name) => ['--cap-add', `CAP_${name}`])],
     ...spec.root.binds.flatMap(({ target }, index) => ['--ro-bind', templatePlace(index), target]),
+    ...(spec.root.folders ?? []).flatMap((path) => ['--dir', path]),
     ...spec.root.symlinks.flatMap(({ path, target }) => ['--symlink', target, path]),
     ...['--proc', '/proc', '--tmpfs', '/dev'],
     ...hostDevices.flatMap((path) => ['--dev-bind', path, path]),
