@@ -23,6 +23,7 @@ import { Filters, type FilterSource } from './filters.js'
 import { LifeFacet } from './life-facet.js'
 import { LiveSandbox } from './live-sandbox.js'
 import { type Makers, prepareCell, type Tools } from './making.js'
+import { firstProgram } from './first-program.js'
 import { makeHome } from './making-home.js'
 import { NetworkFacet } from './network-facet.js'
 import { type Remade, type RemakeOrder, remakeCell } from './remaking.js'
@@ -206,7 +207,8 @@ export class Engine implements Platform {
     await this.pools.makeRoom()
     const preparation = await prepareCell({ id, planned, signal, origin: creation.origin?.info, onRequest: creation.onRequest }, this.#tools)
     signal.throwIfAborted()
-    const home = await makeHome(preparation, this.#tools, { signal, answerMs: this.#bounds.answerMs })
+    const first = creation.origin ? undefined : firstProgram(preparation, planned)
+    const home = await makeHome(preparation, this.#tools, { signal, answerMs: this.#bounds.answerMs, first })
     const sandbox = this.#bear({ id, planned, preparation, home, pooled: false })
     if (creation.origin) await this.#restore(sandbox, creation.origin, signal)
     this.#register.add(id, sandbox)

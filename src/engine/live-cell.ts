@@ -20,7 +20,7 @@ import type { MadeCell } from './making.js'
 import type { WayOut } from './network.js'
 import { brokenCell } from './open-cell.js'
 import type { ProgramSurroundings } from './program-starter.js'
-import { type Held, ReadyPrograms } from './ready-programs.js'
+import { ReadyPrograms } from './ready-programs.js'
 import { RunningProgram } from './running-program.js'
 import { Zygote } from './zygote.js'
 
@@ -29,8 +29,6 @@ export interface MadeHome extends MadeCell {
   readonly root: TemplateRoot
   /** Of its sandbox, which it has joined; not given: there is none, or it was there before this cell. */
   readonly network?: WayOut
-  /** Its first program, made ready before it was anyone's. */
-  readonly first?: Held
 }
 
 /** What of its sandbox a cell needs. */
@@ -85,6 +83,7 @@ export class LiveCell {
   arrive(): void {
     if (this.#stage === 'leaving') this.#files = this.#hostWith(() => this.surroundings)
     this.#stage = 'here'
+    void this.made.first?.unlike?.then((error) => this.surroundings.condemn(error))
     void this.made.open.warden.ended.then((error) => this.#failure(error ?? new Error('the channel was closed')))
   }
 

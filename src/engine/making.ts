@@ -14,11 +14,13 @@ import { capabilityNames } from './capability-names.js'
 import { tryCommands } from './command-trial.js'
 import { Deadline } from './deadline.js'
 import type { Filters } from './filters.js'
+import type { FirstProgram } from './first-program.js'
 import { Inspector } from './inspector.js'
 import { cellNetwork, type EgressSource, type WayWish } from './network-making.js'
 import { type OpenCell, openCell } from './open-cell.js'
 import { checkLined } from './pool-refusals.js'
 import type { Probes } from './probes.js'
+import type { Held } from './ready-programs.js'
 
 /** What the engine is handed to make cells with. */
 export interface Makers {
@@ -70,6 +72,8 @@ export interface MadeCell {
   readonly probe: Probe
   readonly open: OpenCell
   readonly inspector: Inspector | undefined
+  /** Its first program, made ready before it was anyone's. */
+  readonly first?: Held
 }
 
 /** What the driver says of itself that would be chosen. Throws as a creation would. */
@@ -135,11 +139,11 @@ function startingIn({ cwd }: Pick<Spec, 'cwd'>, { workdir }: Pick<TemplateRoot, 
 }
 
 /** The same, given up when it takes longer than this. */
-export async function makeCellInTime(preparation: Preparation, tools: Tools, { signal, answerMs, ports }: Patience): Promise<MadeCell> {
+export async function makeCellInTime(preparation: Preparation, tools: Tools, { signal, answerMs, ...wishes }: Patience): Promise<MadeCell> {
   const late = new AbortController()
   const patience = new Deadline(answerMs, () => late.abort(new SandboxError('broken', `a cell did not open within ${answerMs} ms`)))
   try {
-    return await makeCell(preparation, tools, { signal: AbortSignal.any([signal, late.signal]), ports })
+    return await makeCell(preparation, tools, { signal: AbortSignal.any([signal, late.signal]), ...wishes })
   } finally {
     patience.cancel()
   }
@@ -150,10 +154,12 @@ export interface Patience {
   readonly answerMs: number
   /** At which its way out listens besides. */
   readonly ports?: (() => readonly number[]) | undefined
+  /** Begun while it is looked at. */
+  readonly first?: FirstProgram | undefined
 }
 
 /** When it is not as demanded, or is aborted, nothing of the cell is left. */
-async function makeCell(preparation: Preparation, { filters, makers }: Tools, { signal, ports }: Omit<Patience, 'answerMs'>): Promise<MadeCell> {
+async function makeCell(preparation: Preparation, { filters, makers }: Tools, { signal, ports, first }: Omit<Patience, 'answerMs'>): Promise<MadeCell> {
   const { driver, choice, spec, cell: cellSpec } = preparation
   const { probe } = choice
   const filter = async (cell: Cell): Promise<Uint8Array | undefined> => {
@@ -163,15 +169,30 @@ async function makeCell(preparation: Preparation, { filters, makers }: Tools, { 
   const open = await openCell({ driver, spec: cellSpec, filter, rules: fileRules(cellSpec.commands, cellSpec.mounts), signal })
   try {
     const inspector = probe.isolates && makers.inspect !== false ? new Inspector({ cell: open.cell, filter: open.filter, ports }) : undefined
-    await inspector?.inspectCell()
+    const held = inspector && (await lookAt({ probe, open, inspector }, first))
     // Only in a cell that is as demanded is anything tried.
     const tried = cellSpec.commands && (await tryCommands(cellSpec.commands, open))
     if (tried) inspector?.addTried(tried)
-    return { probe, open, inspector }
+    return { probe, open, inspector, ...(held && { first: held }) }
   } catch (error) {
     open.warden.close()
     await open.cell.close()
     signal.throwIfAborted()
+    throw error
+  }
+}
+
+/** Throws SandboxError('not-enforced') naming what is not as demanded. */
+async function lookAt(made: MadeCell, first: FirstProgram | undefined): Promise<Held | undefined> {
+  // What is said to the warden leaves within this tick, and the look does not let go of this thread before it is over.
+  const said = first && new Promise<void>((resolve) => process.nextTick(resolve))
+  const cellSeen = Promise.resolve(said).then(() => made.inspector?.inspectCell())
+  const held = first?.(made, cellSeen)
+  try {
+    await cellSeen
+    return held
+  } catch (error) {
+    held?.unwanted.abort()
     throw error
   }
 }

@@ -1,18 +1,13 @@
-import type { StartRequest } from '../channel/index.js'
-import type { GuestUser, RunLimits } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
-import type { Spec } from '../contract/spec.js'
 import type { PlannedSandbox } from '../policy/apply.js'
-import { planRun } from '../policy/run.js'
 import { beginPython, type BegunSource } from './begun-python.js'
 import { Deadline } from './deadline.js'
 import type { MadeHome } from './live-cell.js'
 import { type Order, prepareCell, type Preparation, type Tools } from './making.js'
 import { makeHome } from './making-home.js'
 import type { PoolItem } from './pool.js'
-import { limitsOf } from './program-starter.js'
-import { beginReady, discard, type Held, holdBegun, mayWait, type ProgramKind, programKind, type ReadyPlace } from './ready-programs.js'
-import { startRequest } from './start-request.js'
+import { beginReady, discard, type Held, holdBegun, type ReadyPlace } from './ready-programs.js'
+import { usualProgram, type UsualProgram } from './usual-program.js'
 
 /** What it is to hold besides its cell. */
 export interface WarmWish {
@@ -32,13 +27,6 @@ interface WarmParts {
   readonly preparation: Preparation
   readonly home: MadeHome
   readonly wish: WarmWish
-}
-
-interface Usual {
-  readonly request: StartRequest
-  readonly user: GuestUser
-  readonly limits: RunLimits
-  readonly kind: ProgramKind
 }
 
 interface Handed {
@@ -181,19 +169,8 @@ export class WarmCell implements PoolItem {
     }
   }
 
-  /** What most programs are: of the sandbox's user, not fed, with its limits. */
-  #usual(): Usual | undefined {
-    const { open, root, probe, inspector } = this.#home
-    const spec: Spec = this.preparation.spec
-    const user = open.cell.users.find(({ name }) => name === spec.user)
-    // A profile of the user's own may refuse what a program does between its release and its execve.
-    if (!inspector || !user || spec.seccomp !== undefined || !mayWait(spec.limits)) return undefined
-    const asked = spec.limits.stated.filter((name) => this.#planned.origins[`limits.${name}`] === 'spec')
-    // Whose variables it will have is not known yet.
-    const plan = planRun({ command: ['true'] }, { ...spec, env: {} }, asked)
-    const limits = limitsOf(plan)
-    const request = startRequest({ plan, user, cell: open.cell, root, probe })
-    const kind = programKind(request, user, limits)
-    return kind && { request, user, limits, kind }
+  #usual(): UsualProgram | undefined {
+    const { root } = this.#home
+    return usualProgram({ made: this.#home, root, spec: this.preparation.spec, origins: this.#planned.origins })
   }
 }

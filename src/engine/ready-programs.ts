@@ -42,6 +42,8 @@ export interface Held {
   readonly made: Promise<ReadyRun | undefined>
   /** Whether it is an interpreter that was begun: then it is gone before another program is started. */
   readonly isBegun?: true
+  /** Resolves when it was found not to be as demanded, before it was anyone's. */
+  readonly unlike?: Promise<SandboxError>
 }
 
 export class ReadyPrograms {
@@ -119,7 +121,10 @@ export function mayWait({ processes }: Pick<Limits, 'processes'>): boolean {
 }
 
 /** Where a program is made ready. */
-export type ReadyPlace = Pick<ProgramSurroundings, 'open' | 'inspector' | 'condemn' | 'checkOpen'>
+export type ReadyPlace = Pick<ProgramSurroundings, 'open' | 'inspector' | 'condemn' | 'checkOpen'> & {
+  /** Until its cell was found as demanded, nothing in it is looked at; rejects when it is not. */
+  readonly cellSeen?: Promise<unknown>
+}
 
 export function beginReady(kind: ProgramKind, place: ReadyPlace): Held {
   const unwanted = new AbortController()
@@ -171,6 +176,7 @@ async function makeReady({ user, limits, request }: ProgramKind, place: ReadyPla
     const counted = countedIn(request, run)
     let look: ReadyLook | undefined
     const atGate = async (pid: number): Promise<void> => {
+      await place.cellSeen
       look = await inspector.inspectReady({ pid, user, request: counted })
       begun.spareTime()
     }

@@ -26,20 +26,31 @@ const echo = 'cat <&3 >&4'
 describe('what a program with an aside must be like', () => {
   const withAside = [0, 1, 2, 3, 4]
 
+  let isSettled = false
+
   /** What the kernel tells of every program's descriptors, where it is asked. */
   function tellDescriptors(found: Json): string[] {
     const depths: string[] = []
+    isSettled = false
     answer(driver, (subject) => {
       if (subject.kind !== 'program') return {}
-      depths.push(subject.depth)
-      return subject.depth === 'full' ? { descriptors: found } : {}
+      if (isSettled) depths.push(subject.depth)
+      return isSettled && subject.depth === 'full' ? { descriptors: found } : {}
     })
     return depths
   }
 
+  /** Its first program, which is made ready with it and has no aside, was looked at and is gone. */
+  async function createSettled(): Promise<string> {
+    const { id } = await engine.create({})
+    await waitUntil(() => driver.cells[0]?.openRuns === 0)
+    isSettled = true
+    return id
+  }
+
   test('0 to 4 are open, and the first of a user is looked at in full', async () => {
     const depths = tellDescriptors(withAside)
-    const { id } = await engine.create({})
+    const id = await createSettled()
     for (let each = 0; each < 2; each += 1) {
       const program = await engine.startAside(id, { command: 'echo aside >&4' })
       const { said, over } = listen(program)
@@ -57,7 +68,7 @@ describe('what a program with an aside must be like', () => {
     ['others', [0, 1, 2, 3, 5], 'descriptors of pid 7: has 5 besides; lacks 4'],
   ])('with %s it never runs, and its cell is closed', async (_, found, message) => {
     tellDescriptors(found)
-    const { id } = await engine.create({})
+    const id = await createSettled()
     const { marker, command } = markedSleep()
     const error = (await rejectionOf(engine.startAside(id, { command }))) as SandboxError
     expect([error.code, error.message]).toEqual(['not-enforced', message])
@@ -66,7 +77,7 @@ describe('what a program with an aside must be like', () => {
 
   test('a program without one must not have its descriptors, also after one that had them', async () => {
     tellDescriptors(withAside)
-    const { id } = await engine.create({})
+    const id = await createSettled()
     const { over } = listen(await engine.startAside(id, { command: 'true' }))
     await over
     expect(await rejectionOf(engine.start(id, { command: 'true' }))).toMatchObject({

@@ -1,0 +1,58 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Engine } from '../../src/engine/engine.js'
+import { collect, rejectionOf } from './collect.js'
+import { createPlainEngine, PlainDriver } from './plain-driver.js'
+import { allowAll, answer } from './postures.js'
+import { childrenOf, waitUntil } from './processes.js'
+
+let driver: PlainDriver
+let engine: Engine
+
+beforeEach(() => {
+  driver = new PlainDriver()
+  engine = createPlainEngine(driver, { filter: () => Promise.resolve(allowAll) })
+})
+
+afterEach(async () => {
+  await engine[Symbol.asyncDispose]()
+  expect([driver.openCells, driver.cells[0]?.openRuns ?? 0]).toEqual([0, 0])
+})
+
+/** Programs that wait at their gate, seen from outside: children of keepers. */
+const waiting = (): number[] => childrenOf(driver.cells[0]?.child.pid as number).flatMap(childrenOf)
+
+describe('the first program of a sandbox', () => {
+  test('is made ready while the cell is looked at, is looked at after that and in full, and is the one that runs', async () => {
+    const asked = answer(driver)
+    const { id } = await engine.create({})
+    await waitUntil(() => asked.length === 2)
+    expect(asked).toMatchObject([{ kind: 'cell' }, { kind: 'program', depth: 'full' }])
+    const [pid] = waiting()
+    expect((await collect(await engine.start(id, { command: 'echo $$' }))).stdout).toBe(`${pid}\n`)
+    expect(asked).toHaveLength(2)
+  })
+
+  test('is gone when nobody wants it soon, and the next is started anew', async () => {
+    const asked = answer(driver)
+    const { id } = await engine.create({})
+    await waitUntil(() => asked.length === 2)
+    await waitUntil(() => waiting().length === 0 && driver.cells[0]?.openRuns === 0)
+    expect((await collect(await engine.start(id, { command: 'echo here' }))).stdout).toBe('here\n')
+    expect(asked).toMatchObject([{ kind: 'cell' }, { kind: 'program', depth: 'full' }, { kind: 'program', depth: 'full' }])
+  })
+
+  test('that is not as demanded ends the sandbox', async () => {
+    answer(driver, (subject) => (subject.kind === 'program' ? { 'no-new-privs': false } : {}))
+    const { id } = await engine.create({})
+    await waitUntil(() => driver.openCells === 0)
+    expect(await rejectionOf(engine.start(id, { command: 'true' }))).toMatchObject({ code: 'not-enforced' })
+  })
+
+  test('of a cell that is not as demanded is never looked at, nor told of', async () => {
+    const asked = answer(driver, (subject) => (subject.kind === 'cell' ? { namespaces: { net: 'host', pid: 'own' } } : {}))
+    expect(await rejectionOf(engine.create({}))).toMatchObject({ code: 'not-enforced' })
+    await sleep(50)
+    expect(asked.map(({ kind }) => kind)).toEqual(['cell'])
+  })
+})
