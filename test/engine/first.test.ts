@@ -33,13 +33,15 @@ describe('the first program of a sandbox', () => {
     expect(asked).toHaveLength(2)
   })
 
-  test('is gone when nobody wants it soon, and the next is started anew', async () => {
+  test('waits however late it is wanted, and one of another kind is started beside it', async () => {
     const asked = answer(driver)
     const { id } = await engine.create({})
     await waitUntil(() => asked.length === 2)
-    await waitUntil(() => waiting().length === 0 && driver.cells[0]?.openRuns === 0)
-    expect((await collect(await engine.start(id, { command: 'echo here' }))).stdout).toBe('here\n')
-    expect(asked).toMatchObject([{ kind: 'cell' }, { kind: 'program', depth: 'full' }, { kind: 'program', depth: 'full' }])
+    const [pid] = waiting()
+    expect((await collect(await engine.start(id, { command: 'echo other', stdin: true }))).stdout).toBe('other\n')
+    await sleep(300)
+    expect(waiting()).toEqual([pid])
+    expect((await collect(await engine.start(id, { command: 'echo $$' }))).stdout).toBe(`${pid}\n`)
   })
 
   test('that is not as demanded ends the sandbox', async () => {
