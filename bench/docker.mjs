@@ -61,7 +61,7 @@ async function compare(engine, { Sandbox, SandboxPool, createPlatform, rounds, s
     const plain = { name: 'plain spawn of python3', run: async () => expectOne((await execute(python[0], python.slice(1))).stdout) }
     const warm = { name: 'glovebox: true in a running docker sandbox', run: () => Promise.resolve(sandbox.run(['/usr/bin/true'])) }
     const cold = {
-      name: 'glovebox: create and close a docker sandbox',
+      name: 'glovebox: create a docker sandbox',
       run: () => Sandbox.create({ platform, driver: 'docker' }),
       after: (made) => made.close(),
     }
