@@ -65,8 +65,9 @@ export class LayerReader {
     for await (const entry of readTar(this.#counted(decompress(archive), hash), { gnu: true })) {
       signal?.throwIfAborted()
       this.#read += 1
-      if (this.#read > this.#limits.entries) throw refused(`it has more than ${this.#limits.entries} entries`)
       await this.#addEntry(entry)
+      // Folders that no entry is about are made too.
+      if (Math.max(this.#read, tree.entries) > this.#limits.entries) throw refused(`it has more than ${this.#limits.entries} entries`)
     }
     tree.nextLayer()
     return `sha256:${hash.digest('hex')}`

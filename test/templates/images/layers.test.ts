@@ -266,6 +266,8 @@ describe('what an archive may not', () => {
     await expect(unpacked([bomb], { limits })).rejects.toMatchObject({ ...refusal, message: expect.stringContaining('more than 10000 bytes') })
     const many = tar(...Array.from({ length: 21 }, (_, index) => ({ name: `f${index}` })))
     await expect(unpacked([many], { limits })).rejects.toMatchObject({ ...refusal, message: expect.stringContaining('more than 20 entries') })
+    const deep = tar({ name: `${'d/'.repeat(30)}f`, content: '' })
+    await expect(unpacked([deep], { limits })).rejects.toMatchObject({ ...refusal, message: expect.stringContaining('more than 20 entries') })
     const twice = tar({ name: 'a', content: Buffer.alloc(6000) })
     await expect(unpacked([twice, twice], { limits })).rejects.toMatchObject(refusal)
     const claims = Buffer.concat([header({ name: 'a', size: 5000 }), Buffer.alloc(100)])
