@@ -144,10 +144,14 @@ class LegacyFreezer implements Freezer {
   }
 }
 
-/** Quiet about a group or a process that is gone. */
 function writeIfThere(group: Group, control: string, value: string): void {
+  quietIfGone(() => group.write(control, value))
+}
+
+/** Quiet about a group or a process that is gone. */
+function quietIfGone(act: () => void): void {
   try {
-    group.write(control, value)
+    act()
   } catch (error) {
     if (!['ENOENT', 'ENODEV', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
   }
@@ -204,9 +208,9 @@ async function standBy(stateFile: string): Promise<Standby> {
   }
 }
 
-/** Everything in a group of version 1 and beneath, so that it can end. It does not run before: SIGKILL waits for it. */
+/** Everything in a group of version 1 and beneath, so that it can end. It does not run before: SIGKILL waits for it. Somebody else may remove it meanwhile. */
 export function thawDead(group: Group): void {
   if (!group.has('freezer.state')) return
-  group.kill()
-  for (const each of [...group.descendants(), group]) each.write('freezer.state', thawed)
+  quietIfGone(() => group.kill())
+  for (const each of [...group.descendants(), group]) quietIfGone(() => each.write('freezer.state', thawed))
 }

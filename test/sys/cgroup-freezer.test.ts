@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { CellCgroup } from '../../src/sys/cell-cgroup.js'
 import { Group, kernelTree } from '../../src/sys/cgroup-files.js'
-import { findFreezer, type Freezer } from '../../src/sys/cgroup-freezer.js'
+import { findFreezer, type Freezer, thawDead } from '../../src/sys/cgroup-freezer.js'
 import type { CgroupRun } from '../../src/sys/cgroup-runs.js'
 import { type Cgroups, detectCgroups } from '../../src/sys/cgroups.js'
 import { skipGroup } from '../unless.js'
@@ -41,6 +41,18 @@ function standingBy(): number[] {
       }
     })
 }
+
+it('what another process sweeps away meanwhile is not missed', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gbx-swept-'))
+  writeFileSync(join(folder, 'freezer.state'), '')
+  const tree = { ...kernelTree, list: (place: string) => (place === folder ? ['gone'] : []) }
+  try {
+    thawDead(new Group(folder, tree))
+    expect(readFileSync(join(folder, 'freezer.state'), 'utf8')).toBe('THAWED')
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
 
 describe('guests that are frozen', () => {
   skipGroup(refusal)
