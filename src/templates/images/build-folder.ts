@@ -1,4 +1,5 @@
 /** `template build DIR`: what a Dockerfile says is done in sandboxes, and what is left is a template. */
+import { createHash } from 'node:crypto'
 import { basename, isAbsolute, join, resolve } from 'node:path'
 import { SandboxError } from '../../contract/errors.js'
 import type { LimitsInput } from '../../contract/limits.js'
@@ -17,7 +18,7 @@ import { digestOf } from './image-manifest.js'
 import { keepImage } from './image-template.js'
 import type { ImageLimits } from './layers.js'
 import { nameFor } from './making.js'
-import { nameOfImage, parseReference, pinned } from './reference.js'
+import { type ImageReference, parseReference, pinned } from './reference.js'
 import { openRemote } from './registry.js'
 
 export interface FolderOptions extends BuildOptions {
@@ -72,7 +73,7 @@ async function keepPlan(plan: StagePlan, name: string, { store, workshop, option
   const image = {
     kind: 'Dockerfile' as const,
     source: basename(resolve(name)),
-    summary: `built by a Dockerfile from ${plan.base.info.name}`,
+    summary: `built by a Dockerfile from ${plan.base.info.image?.source ?? plan.base.info.name}`,
     digest: `sha256:${plan.key}`,
     config: plan.config,
     base: join(plan.base.object, 'root'),
@@ -95,7 +96,7 @@ async function baseOf(base: string, line: number, building: Building): Promise<S
   if (here) return here
   try {
     const reference = parseReference(base)
-    const name = nameFor(nameOfImage(reference))
+    const name = nameOfBase(reference)
     const known = options.isPulled === true ? undefined : store.find(name)
     if (known?.info.image?.source.startsWith(pinned(reference, '')) && (!reference.isDigest || known.info.image.source.endsWith(reference.version)))
       return known
@@ -106,6 +107,12 @@ async function baseOf(base: string, line: number, building: Building): Promise<S
   } catch (error) {
     throw error instanceof SandboxError ? wrong(line, `FROM ${base}: ${error.message}`) : error
   }
+}
+
+/** Nobody asked for a template of that name: it must take the place of none, and no Dockerfile may choose what another means by it. */
+function nameOfBase(reference: ImageReference): string {
+  const hash = createHash('sha256').update(pinned(reference, reference.version)).digest('hex').slice(0, 16)
+  return nameFor(`base-${hash}`)
 }
 
 type Kept = Parameters<typeof keepImage>[0]

@@ -283,7 +283,7 @@ function declare(rest: string, { known, given, words, defaults }: Declaring): vo
   for (const word of splitWords(rest, words)) {
     const equals = word.indexOf('=')
     const name = equals === -1 ? word : word.slice(0, equals)
-    const value = given[name] ?? (equals === -1 ? defaults?.get(name) : word.slice(equals + 1))
+    const value = (Object.hasOwn(given, name) ? given[name] : undefined) ?? (equals === -1 ? defaults?.get(name) : word.slice(equals + 1))
     if (value !== undefined) known.set(name, value)
   }
 }

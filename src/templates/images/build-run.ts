@@ -2,7 +2,7 @@
  * Does the steps of a stage in a sandbox: in-cell root over the base, which stays as it is. What a RUN left is kept as a snapshot under the key of that step, so that the
  * next build begins behind the last one that is known.
  */
-import { createReadStream, readFileSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { basename, join, posix } from 'node:path'
 import type { TemplateRoot } from '../../contract/driver.js'
@@ -22,6 +22,7 @@ import type { Workshop } from '../workshop.js'
 import type { StagePlan, Step } from './build-plan.js'
 import { archiveOf, type CopiedEntry, type CopySource, findSources } from './copy-sources.js'
 import { wrong } from './dockerfile-lines.js'
+import { readOrdinary } from './ordinary-file.js'
 
 export interface StageOptions {
   readonly store: TemplateStore
@@ -238,9 +239,7 @@ function lastLine(words: string): string {
 
 /** A Dockerfile's own text. */
 export function readDockerfile(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    throw new SandboxError('not-found', `there is no ${path}`, { hint: 'glovebox template build --file NAME FOLDER', cause: error })
-  }
+  const text = readOrdinary(path)
+  if (text === undefined) throw new SandboxError('not-found', `there is no ${path}`, { hint: 'glovebox template build --file NAME FOLDER' })
+  return text
 }

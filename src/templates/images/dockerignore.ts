@@ -1,10 +1,12 @@
 /** What a .dockerignore keeps out of a build: patterns, the last that fits decides, one with ! in front lets in again. */
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { SandboxError } from '../../contract/errors.js'
+import { readOrdinary } from './ordinary-file.js'
 
 export type Ignored = (path: string) => boolean
 
 const mostPatterns = 10_000
+const anyFolders = '(?:[^/]+/)*'
 
 /** `path` is below the folder, without a slash in front. */
 export function parseIgnore(text: string): Ignored {
@@ -22,14 +24,11 @@ export function parseIgnore(text: string): Ignored {
   }
 }
 
-/** That of a folder; one that there is not keeps out nothing. */
+/** That of a folder; one that there is not keeps out nothing. One that cannot be read or understood keeps everything from being built. */
 export function readIgnore(folder: string, file: string): Ignored {
   for (const name of [`${file}.dockerignore`, '.dockerignore']) {
-    try {
-      return parseIgnore(readFileSync(join(folder, name), 'utf8'))
-    } catch {
-      // There is none.
-    }
+    const text = readOrdinary(join(folder, name))
+    if (text !== undefined) return parseIgnore(text)
   }
   return () => false
 }
@@ -42,7 +41,8 @@ export function patternOf(glob: string): RegExp {
     const rest = clean.slice(at)
     const list = /^\[(\^?)([^\]/]+)\]/.exec(rest)
     if (rest.startsWith('**/')) {
-      source += '(?:[^/]+/)*'
+      // Said twice it means the same, and takes much longer.
+      if (!source.endsWith(anyFolders)) source += anyFolders
       at += 2
     } else if (rest.startsWith('**')) {
       source += '.*'
@@ -57,7 +57,11 @@ export function patternOf(glob: string): RegExp {
       at += 1
     } else source += escaped(rest[0] ?? '')
   }
-  return new RegExp(`^${source}$`, 'u')
+  try {
+    return new RegExp(`^${source}$`, 'u')
+  } catch {
+    throw new SandboxError('invalid', `.dockerignore: the pattern ${JSON.stringify(glob.slice(0, 200))} means nothing`)
+  }
 }
 
 function escaped(character: string): string {
