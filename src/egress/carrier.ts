@@ -10,6 +10,7 @@ import { EgressError } from './egress-error.js'
 import type { Header } from './front-words.js'
 import type { Upstream } from './gate-types.js'
 import { endToEnd, type Framing, pairsOf, valuesOf } from './http-head.js'
+import { onDeaf } from './http2-deaf.js'
 
 export interface Outgoing {
   readonly method: string
@@ -191,6 +192,7 @@ export class Http2Carrier implements Carrier {
     this.#session = connectHttp2('https://upstream.invalid', { createConnection: () => stream, settings: { enablePush: false }, maxSessionMemory: 8 })
     this.#session.on('error', () => undefined)
     this.#session.on('goaway', () => this.#session.close())
+    onDeaf(upstream.stream, () => this.#session.destroy(new EgressError('broken', 'the other side broke the rules of HTTP/2')))
   }
 
   get isBusy(): boolean {

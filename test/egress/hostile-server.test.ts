@@ -152,6 +152,18 @@ const http2Answers: Readonly<Record<string, { readonly frames: readonly Buffer[]
   'headers of a stream of its own': { frames: [request(2, [good])], status: 502 },
   'a window of nothing more': { frames: [frame('window', { payload: number32(0) })], status: 502 },
   'a ping of a stream': { frames: [frame('ping', { stream: 1, payload: Buffer.alloc(8) })], status: 502 },
+  'a body of no stream': { frames: [frame('data', { payload: Buffer.from('ok') })], status: 502 },
+  'a body of a stream that nobody began': { frames: [frame('data', { stream: 3, payload: Buffer.from('ok') })], status: 502 },
+  'a body before its headers': { frames: [body()], status: 502 },
+  'an answer that nobody asked for': {
+    frames: [frame('settings', { flag: flags.ack }), frame('push', { stream: 1, flag: flags.endHeaders, payload: number32(2) })],
+    status: 502,
+  },
+  'a continuation of nothing': { frames: [frame('continuation', { stream: 1, flag: flags.endHeaders, payload: block([good]) })], status: 502 },
+  'settings of five bytes': { frames: [frame('settings', { payload: Buffer.alloc(5) })], status: 502 },
+  'a frame of more than 16 KiB': { frames: [head([good], false), frame('data', { stream: 1, payload: Buffer.alloc(16_385) })], status: 200 },
+  'headers of more than 16 KiB': { frames: [frame('headers', { stream: 1, flag: 5, payload: Buffer.alloc(16_385) })], status: 502 },
+  'headers that cannot be unpacked': { frames: [frame('headers', { stream: 1, flag: 5, payload: Buffer.alloc(8, 0xff) })], status: 502 },
   'no HTTP/2 at all': { frames: [Buffer.alloc(50_000, 0xfe)], status: 502 },
 }
 
@@ -170,8 +182,23 @@ test.each(Object.entries(http2Answers))('%s: as an answer of HTTP/2, and the nex
 
   expect(got.status).toBe(status)
   expect(got.headers['set-cookie']).toBeUndefined()
-  expect(got.isCut).toBe(['a status behind the body', 'less than its length', 'a broken body', 'a body that is reset without an error'].includes(name))
+  expect(got.isCut).toBe(
+    ['a status behind the body', 'less than its length', 'a broken body', 'a body that is reset without an error', 'a frame of more than 16 KiB'].includes(
+      name,
+    ),
+  )
   expect(await askHttp2(front, side)).toMatchObject({ status: 200, body: 'ok' })
+})
+
+test('rules of HTTP/2 that are broken are written down as the doing of the other side', async () => {
+  const act = (socket: Socket): void => void socket.write(Buffer.concat([settings, frame('settings', { payload: Buffer.alloc(5) })]))
+  await using side = await hostileSide({ secure: { authority, host: 'api.test', protocols: ['h2'] }, act })
+  await using front = await openFront({ network: { allow: [`api.test:${side.port}`], terminate: true }, hosts, trusted: [authority.certificate] })
+
+  expect(await askHttp2(front, side)).toMatchObject({ status: 502 })
+
+  expect(front.records).toMatchObject([{ verdict: 'failed', reason: 'the other side broke the rules of HTTP/2' }])
+  await expect.poll(side.open).toBe(0)
 })
 
 test('another side of HTTP/2 that ends without a word ends what waits for it', async () => {
