@@ -56,7 +56,7 @@ export type {
   NetworkSummary,
   NetworkVerdict,
 } from './contract/network.js'
-export type { CreationOptions, PlatformNetwork, RequestJudge } from './contract/platform-network.js'
+export type { CreationOptions, PlatformNetwork, RequestJudge, SummaryOptions } from './contract/platform-network.js'
 export type { PlatformSettings } from './contract/platform-settings.js'
 export type { Platform, PlatformProcess, SandboxFilter, SandboxInfo, SandboxUsage } from './contract/platform.js'
 export type {

@@ -33,6 +33,8 @@ export interface Egress {
   /** What is written down from now on, until the sandbox is over or the signal aborts. */
   log(signal?: AbortSignal): AsyncIterable<NetworkRecord>
   summary(): NetworkSummary
+  /** Resolves when nothing is under way, or after so long. */
+  settled(mostMs: number): Promise<void>
   /** Ends every connection; those whose programs are gone have so long to end by themselves, at once when not given. Idempotent. */
   close(options?: { readonly graceMs?: number }): Promise<void>
 }

@@ -9,11 +9,16 @@ export interface CreationOptions extends CallOptions {
   readonly onRequest?: RequestJudge
 }
 
+export interface SummaryOptions extends CallOptions {
+  /** For when its programs are over: what they left under way has a moment to end by itself, and is in the summary when it did. */
+  readonly settled?: boolean
+}
+
 /** The way out of sandboxes that have one; of any other, all of this is SandboxError('conflict'). */
 export interface PlatformNetwork {
   /** Other rules instead of those that hold, from now on: connections that they would not allow are ended. Approvals end with the rules they were given beside. */
   update(id: string, network: Exclude<NetworkInput, false>, options?: CallOptions): Promise<SandboxInfo>
   /** What is written down from now on, one record a connection or request when it is over; ends with the sandbox. */
   log(id: string, options?: CallOptions): AsyncIterable<NetworkRecord>
-  summary(id: string, options?: CallOptions): Promise<NetworkSummary>
+  summary(id: string, options?: SummaryOptions): Promise<NetworkSummary>
 }

@@ -89,6 +89,7 @@ function openEgress(order: EgressOrder, { options, resolver, shared, shelf, onCl
     },
     log: (signal) => gate.log(signal),
     summary: () => gate.summary(),
+    settled: (mostMs) => gate.settled(mostMs),
     close: async ({ graceMs = 0 } = {}) => {
       if (graceMs > 0) await gate.settled(graceMs)
       onClosed(egress)

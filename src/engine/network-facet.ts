@@ -1,7 +1,7 @@
 import { checkCallOptions } from '../contract/call-options.js'
 import type { NetworkInput, NetworkRecord, NetworkSummary } from '../contract/network.js'
 import type { CallOptions, SandboxInfo } from '../contract/platform.js'
-import type { PlatformNetwork } from '../contract/platform-network.js'
+import type { PlatformNetwork, SummaryOptions } from '../contract/platform-network.js'
 import type { FindSandbox } from './life-facet.js'
 
 /** The ways out of sandboxes, as the platform's doors see them. */
@@ -30,8 +30,11 @@ export class NetworkFacet implements PlatformNetwork {
     }
   }
 
-  async summary(id: string, options: CallOptions = {}): Promise<NetworkSummary> {
-    checkCallOptions(options).signal?.throwIfAborted()
-    return (await this.#find(id)).network.summary()
+  async summary(id: string, options: SummaryOptions = {}): Promise<NetworkSummary> {
+    const { signal, settled = false } = checkCallOptions(options, ['signal', 'settled'])
+    signal?.throwIfAborted()
+    const { network } = await this.#find(id)
+    if (settled) await network.settled(signal)
+    return network.summary()
   }
 }

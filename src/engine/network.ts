@@ -3,6 +3,7 @@
  * what the warden takes in is handed over here. Nothing is decided in the engine.
  */
 import type { Warden } from '../channel/index.js'
+import { unlessAborted } from '../contract/call-options.js'
 import { proxyPort } from '../contract/driver.js'
 import type { Egress, EgressDoor } from '../contract/egress.js'
 import { SandboxError } from '../contract/errors.js'
@@ -134,6 +135,11 @@ export class WayOut {
 
   summary(): NetworkSummary {
     return this.#egress.summary()
+  }
+
+  /** Of programs that are over: what they left under way has as long to end by itself as what a one-shot leaves. */
+  async settled(signal: AbortSignal | undefined): Promise<void> {
+    await unlessAborted(this.#egress.settled(farewellMs), signal)
   }
 
   /** Idempotent. */

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -27,6 +29,27 @@ afterAll(async () => {
 const here = (): string => `${address}:${server.port}`
 const run = (flags: readonly string[], command: readonly string[]) =>
   cli(['run', ...flags, '--', ...command], { env: { GLOVEBOX_POLICY: join(folder, 'operator.json') } })
+
+/** Says hello through the proxy, and is over as soon as it was answered. */
+const tunnel = `
+import os, socket, sys
+host, port = os.environ['http_proxy'].rstrip('/').rsplit('/', 1)[-1].rsplit(':', 1)
+s = socket.create_connection((host, int(port)))
+s.sendall(f'CONNECT {sys.argv[1]} HTTP/1.1\\r\\nHost: {sys.argv[1]}\\r\\n\\r\\n'.encode())
+s.recv(4096)
+s.sendall(b'hello')
+print(s.recv(2).decode(), end='')`
+
+/** Answers, and ends so long after the other direction has. */
+async function slowToEnd(ms: number) {
+  const side = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => socket.write('ok'))
+    socket.on('end', () => setTimeout(() => socket.end(), ms))
+  })
+  await once(side.listen(0, address), 'listening')
+  return { port: (side.address() as AddressInfo).port, [Symbol.asyncDispose]: async () => void (await once(side.close(), 'close')) }
+}
 
 describe('run with a network', () => {
   test('reaches what is allowed, and writes each request down', async ({ skip }) => {
@@ -73,6 +96,17 @@ describe('run with a network', () => {
     expect(JSON.parse(result.stdout)).toMatchObject({
       stdout: 'seen GET /j 0',
       network: { byVerdict: { allowed: 1, denied: 0, failed: 0 }, byStatus: { 200: 1 } },
+    })
+  })
+
+  test('--json tells of a tunnel, too, that ends a moment after its program', async ({ skip }) => {
+    if (why !== undefined) skip(why)
+    await using slow = await slowToEnd(50)
+    const there = `${address}:${slow.port}`
+    const result = await run(['--json', '--allow', there], ['/usr/bin/python3', '-c', tunnel, there])
+    expect(JSON.parse(result.stdout)).toMatchObject({
+      stdout: 'ok',
+      network: { connections: 1, bytesUp: 5, bytesDown: 2, byVerdict: { allowed: 1, denied: 0, failed: 0 }, latest: [{ port: slow.port, verdict: 'allowed' }] },
     })
   })
 

@@ -64,7 +64,7 @@ async function runOnce(argv: readonly string[], flags: RunFlags): Promise<number
     await uploadAll(setting)
     program = await platform.start(info.id, { ...request, stdin: input !== undefined, output: {} }, { signal: interrupts.signal })
     const keep = here && keeper(here, { platform, info, command: argv, program })
-    const reached = async () => (info.spec.network === false ? undefined : platform.network.summary(info.id))
+    const reached = async () => (info.spec.network === false ? undefined : platform.network.summary(info.id, { settled: true }))
     const finished = finish({ program, info, flags, cursor, takeReceipt, keep, reached, signal: interrupts.signal, name: argv[0] ?? '' })
     const code = await orStopped(finished, { interrupts, program, input })
     await downloadAll(setting)
