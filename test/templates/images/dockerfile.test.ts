@@ -1,9 +1,12 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SandboxError } from '../../../src/contract/errors.js'
 import { parseDockerfile } from '../../../src/templates/images/dockerfile.js'
 import { expandText, jsonWords, splitWords } from '../../../src/templates/images/dockerfile-words.js'
-import { parseIgnore } from '../../../src/templates/images/dockerignore.js'
+import { parseIgnore, readIgnore } from '../../../src/templates/images/dockerignore.js'
 
 function instructions(text: string): unknown[] {
   return parseDockerfile(`FROM base\n${text}`).stages[0]?.instructions.map(({ line: _line, shown: _shown, ...rest }) => rest) ?? []
@@ -124,5 +127,25 @@ describe('a .dockerignore', () => {
   ])('%j', (text, out, kept) => {
     const isIgnored = parseIgnore(text)
     expect([out.map(isIgnored), kept.map(isIgnored)]).toEqual([out.map(() => true), kept.map(() => false)])
+  })
+
+  test('that means nothing, or is no file, is refused instead of keeping out nothing', () => {
+    const refusal = expect.objectContaining({ code: 'invalid', message: expect.stringContaining('.dockerignore') })
+    expect(() => parseIgnore('[z-a]\nsecret.env')).toThrow(refusal)
+    const folder = mkdtempSync(join(tmpdir(), 'gbx-ignore-'))
+    try {
+      expect(readIgnore(folder, 'Dockerfile')('a')).toBe(false)
+      mkdirSync(join(folder, '.dockerignore'))
+      expect(() => readIgnore(folder, 'Dockerfile')).toThrow(refusal)
+      rmSync(join(folder, '.dockerignore'), { recursive: true })
+      symlinkSync('/dev/zero', join(folder, '.dockerignore'))
+      expect(() => readIgnore(folder, 'Dockerfile')).toThrow(refusal)
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  test('with many ** in a row is as quick as with one', () => {
+    expect(parseIgnore(`${'**/'.repeat(12)}zzz`)(`${'d/'.repeat(30)}a`)).toBe(false)
   })
 })

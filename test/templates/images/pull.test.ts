@@ -91,6 +91,16 @@ describe('an image of a registry', { timeout }, () => {
     expect(asked.filter((url) => made.layers.length > 0 && url.includes('/blobs/') && !url.includes(digest(made.config)))).toEqual([])
   })
 
+  test('that a Dockerfile is based on takes the place of no template, whatever it is called', async () => {
+    await push(host, { name: 'stranger/busybox', tag: 'latest', made })
+    const before = builder.inspect('busybox').id
+    const folder = mkdtempSync(join(place, 'based-'))
+    writeFileSync(join(folder, 'Dockerfile'), `FROM ${host}/stranger/busybox\nENV A=1\n`)
+    const result = await builder.buildFolder(folder, { name: 'based' })
+    expect(result.summary).toContain(manifest)
+    expect(builder.inspect('busybox').id).toBe(before)
+  })
+
   test('that is an index is that of this machine', async () => {
     const here = process.arch === 'x64' ? 'amd64' : process.arch
     const type = 'application/vnd.oci.image.manifest.v1+json'
