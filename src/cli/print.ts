@@ -52,7 +52,7 @@ export function ownName(): string {
 
 /** A command of ours as it has to be typed here. */
 export function asTyped(command: string): string {
-  return command.replace(/^(?:\.\/)?glovebox(?= )/, ownName())
+  return command.replace(/^(sudo )?(?:\.\/)?glovebox(?= )/, (_, sudo: string | undefined) => `${sudo ?? ''}${ownName()}`)
 }
 
 /** A word as a shell takes it back. */
