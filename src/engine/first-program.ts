@@ -1,5 +1,5 @@
 /**
- * The first program of a new sandbox is made ready while its cell is looked at: the warden forks while the engine reads. It waits at its gate, where it is looked at as every program is, but not before the cell was; and it
+ * The first program of a new sandbox is made ready once its cell was looked at, while whoever made the sandbox goes on. It waits at its gate, where it is looked at as every program is; and it
  * waits there for whatever is run first, however late: in a thousand sandboxes any is as quick as one.
  */
 import type { SandboxError } from '../contract/errors.js'

@@ -154,7 +154,7 @@ export interface Patience {
   readonly answerMs: number
   /** At which its way out listens besides. */
   readonly ports?: (() => readonly number[]) | undefined
-  /** Begun while it is looked at. */
+  /** Begun once it was looked at. */
   readonly first?: FirstProgram | undefined
 }
 
@@ -182,17 +182,8 @@ async function makeCell(preparation: Preparation, { filters, makers }: Tools, { 
   }
 }
 
-/** Throws SandboxError('not-enforced') naming what is not as demanded. */
+/** Throws SandboxError('not-enforced') naming what is not as demanded. The first program is begun after that, and nobody who creates a sandbox waits for it. */
 async function lookAt(made: MadeCell, first: FirstProgram | undefined): Promise<Held | undefined> {
-  // What is said to the warden leaves within this tick, and the look does not let go of this thread before it is over.
-  const said = first && new Promise<void>((resolve) => process.nextTick(resolve))
-  const cellSeen = Promise.resolve(said).then(() => made.inspector?.inspectCell())
-  const held = first?.(made, cellSeen)
-  try {
-    await cellSeen
-    return held
-  } catch (error) {
-    held?.unwanted.abort()
-    throw error
-  }
+  await made.inspector?.inspectCell()
+  return first?.(made, Promise.resolve())
 }

@@ -23,7 +23,7 @@ afterEach(async () => {
 const waiting = (): number[] => childrenOf(driver.cells[0]?.child.pid as number).flatMap(childrenOf)
 
 describe('the first program of a sandbox', () => {
-  test('is made ready while the cell is looked at, is looked at after that and in full, and is the one that runs', async () => {
+  test('is made ready once the cell was looked at, is looked at in full, and is the one that runs', async () => {
     const asked = answer(driver)
     const { id } = await engine.create({})
     await waitUntil(() => asked.length === 2)
