@@ -70,6 +70,15 @@ export const layersPlace = '/.layers'
 const devices = ['null', 'zero', 'full', 'random', 'urandom', 'tty']
 export const hostDevices = devices.map((name) => `/dev/${name}`)
 
+/** What programs expect in /dev beside devices: where a link leads, and its place. */
+export const deviceLinks: readonly (readonly [string, string])[] = [
+  ['/proc/self/fd', '/dev/fd'],
+  ['/proc/self/fd/0', '/dev/stdin'],
+  ['/proc/self/fd/1', '/dev/stdout'],
+  ['/proc/self/fd/2', '/dev/stderr'],
+  ['pts/ptmx', '/dev/ptmx'],
+]
+
 /** What /proc tells of the machine rather than of the cell. */
 export const masked = [
   '/proc/acpi',

@@ -2,6 +2,7 @@ import {
   type CellPlan,
   type CellPrograms,
   cellVariable,
+  deviceLinks,
   givenCapabilities,
   hostDevices,
   launcherArguments,
@@ -26,14 +27,6 @@ export interface BwrapPlan extends CellPlan {
 
 const infoFd = 3
 const blockFd = 4
-const deviceLinks: readonly (readonly [string, string])[] = [
-  ['/proc/self/fd', '/dev/fd'],
-  ['/proc/self/fd/0', '/dev/stdin'],
-  ['/proc/self/fd/1', '/dev/stdout'],
-  ['/proc/self/fd/2', '/dev/stderr'],
-  ['pts/ptmx', '/dev/ptmx'],
-]
-
 /** The one command that builds a cell: launcher, bwrap and warden, each with its arguments. */
 export function cellArgv(plan: BwrapPlan): [string, ...string[]] {
   const { programs } = plan

@@ -2,6 +2,7 @@ import {
   type CellCgroups,
   type CellPlan,
   cellVariable,
+  deviceLinks,
   givenCapabilities,
   guestDoors,
   hostDevices,
@@ -12,14 +13,6 @@ import {
 } from '../../cell/arguments.js'
 import { copyCertificates, readCertificates } from '../../cell/cell-network.js'
 import { inContainer } from './image.js'
-
-const deviceLinks: readonly (readonly [string, string])[] = [
-  ['/proc/self/fd', '/dev/fd'],
-  ['/proc/self/fd/0', '/dev/stdin'],
-  ['/proc/self/fd/1', '/dev/stdout'],
-  ['/proc/self/fd/2', '/dev/stderr'],
-  ['pts/ptmx', '/dev/ptmx'],
-]
 
 /** What the first process of the container is told: the launcher, the words for a cell, and the warden with its own. */
 export function containerArgv(plan: CellPlan): [string, ...string[]] {
