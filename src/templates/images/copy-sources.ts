@@ -99,13 +99,16 @@ function sourceAt(top: string, path: string, from: SourceFolder): CopySource | u
   const real = realOf(join(top, path))
   if (real === undefined) return undefined
   if (real !== top && !real.startsWith(`${top}${sep}`)) throw new SandboxError('invalid', `'${path}' leads out of ${from.folder}`)
+  const within = relative(top, real).split(sep).join('/')
+  // What is kept out stays out by whatever name it is asked for.
+  if (within !== '' && from.isIgnored(within)) return undefined
   const status = lstatSync(real)
   if (status.isFile()) {
     const entry = entryAt(real, basename(path))
     return { kind: from.unpacks && isArchive(real) ? 'archive' : 'file', entries: entry ? [entry] : [] }
   }
   const entries: CopiedEntry[] = []
-  gather(real, '', { entries, isIgnored: (inner) => from.isIgnored(posix.join(relative(top, real).split(sep).join('/'), inner)) })
+  gather(real, '', { entries, isIgnored: (inner) => from.isIgnored(posix.join(within, inner)) })
   return { kind: 'folder', entries }
 }
 

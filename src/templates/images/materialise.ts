@@ -41,13 +41,21 @@ export async function materialise(tree: ImageTree, { root, signal, onEntry }: Ma
 
 function place(node: FileNode, path: string, placed: Map<FileNode, string>): void {
   const first = placed.get(node)
-  if (first !== undefined) {
-    linkSync(first, path)
-    return
-  }
+  if (first !== undefined && isLinked(first, path)) return
   // On file systems that can, a copy shares what it is a copy of.
-  if (node.isBorrowed) copyFileSync(node.content, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
+  if (node.isBorrowed || first !== undefined) copyFileSync(first ?? node.content, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
   else renameSync(node.content, path)
   chmodSync(path, node.isExecutable ? executableMode : readableMode)
   placed.set(node, path)
+}
+
+/** A file has only so many names; where it has them all, the next ones are of a copy. */
+function isLinked(first: string, path: string): boolean {
+  try {
+    linkSync(first, path)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EMLINK') return false
+    throw error
+  }
 }

@@ -30,10 +30,15 @@ export function parseReference(text: string): ImageReference {
   const path = colon === -1 ? rest : rest.slice(0, colon)
   const tag = colon === -1 ? 'latest' : rest.slice(colon + 1)
   const repository = hasHost || path.includes('/') ? path : `library/${path}`
-  const isRight = hostPattern.test(registry) && repositoryPattern.test(repository) && repository.length <= 255 && tagPattern.test(tag)
+  const isRight = isHost(registry) && repositoryPattern.test(repository) && repository.length <= 255 && tagPattern.test(tag)
   if (!isRight || (digest !== undefined && !digestPattern.test(digest)))
     throw new SandboxError('invalid', `'${printed(text)}' names no image`, { hint: 'glovebox template pull docker://HOST/NAME:TAG' })
   return { registry: registry === 'docker.io' ? usualRegistry : registry, repository, version: digest ?? tag, isDigest: digest !== undefined }
+}
+
+function isHost(text: string): boolean {
+  const port = /:(\d+)$/.exec(text)?.[1]
+  return hostPattern.test(text) && (port === undefined || (Number(port) >= 1 && Number(port) <= 65_535))
 }
 
 /** The whole of it, with its digest. */

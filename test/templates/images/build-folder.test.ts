@@ -209,6 +209,11 @@ describe('a build by a Dockerfile', { timeout }, () => {
     const context = folder({ Dockerfile: 'FROM small\nCOPY out /x\n' })
     symlinkSync('/etc/passwd', join(context, 'out'))
     await expect(builder.buildFolder(context, { name: 'made' })).rejects.toMatchObject({ message: expect.stringContaining("Dockerfile:2: 'out' leads out of") })
+    const around = folder({ Dockerfile: 'FROM small\nCOPY plain /x\n', '.dockerignore': 'secret', 'secret/key': 'x' })
+    symlinkSync('secret/key', join(around, 'plain'))
+    await expect(builder.buildFolder(around, { name: 'made' })).rejects.toMatchObject({
+      message: expect.stringContaining("Dockerfile:2: there is no 'plain' in"),
+    })
     const linked = folder({ Dockerfile: 'FROM small\nCOPY inner /x\n', 'inner/a': 'a' })
     symlinkSync('/etc/shadow', join(linked, 'inner/link'))
     await builder.buildFolder(linked, { name: 'made' })

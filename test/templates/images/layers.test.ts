@@ -161,6 +161,13 @@ describe('layers', () => {
     expect(found).toEqual({ b: 'file same', c: 'file 2', d: 'file same' })
     expect([lstatSync(join(root, 'b')).ino === lstatSync(join(root, 'd')).ino, lstatSync(join(root, 'b')).mode & 0o7777]).toEqual([true, 0o755])
   })
+
+  test('a file with more names than the file system gives one is several', async () => {
+    const names = Array.from({ length: 66_000 }, (_, index) => `n${index}`)
+    const { files: found } = await unpacked([tar({ name: 'first', content: 'same' }, ...names.map((name) => ({ name, type: '1', target: 'first' })))])
+    expect(new Set(Object.values(found))).toEqual(new Set(['file same']))
+    expect(Object.keys(found)).toHaveLength(66_001)
+  })
 })
 
 describe('what an archive may not', () => {

@@ -266,7 +266,19 @@ describe('names of images', () => {
     expect(parseReference(text)).toEqual(expected)
   })
 
-  test.each(['', 'UPPER', 'a/../b', 'host.name/', 'a@sha256:12', 'a:b:c/d e', 'http://x/y', 'user:pw@host.example/x', 'a\u0000b'])('%j is none', (text) => {
+  test.each([
+    '',
+    'UPPER',
+    'a/../b',
+    'host.name/',
+    'a@sha256:12',
+    'a:b:c/d e',
+    'http://x/y',
+    'user:pw@host.example/x',
+    'a\u0000b',
+    'localhost:0/a',
+    'localhost:65536/a',
+  ])('%j is none', (text) => {
     expect(() => parseReference(text)).toThrow(expect.objectContaining({ code: 'invalid' }))
   })
 })
