@@ -19,12 +19,17 @@ function sayResult({ name, passed, failures, seconds }) {
 function runFastTests() {
   const slow = [
     'test/conformance/bwrap*',
+    'test/conformance/docker*',
+    'test/conformance/oci*',
     'test/conformance/*mutants*',
     'test/**/*-bwrap.test.ts',
     'test/packaging/**',
     'test/docs/**',
     'test/cli/**',
     'test/drivers/bwrap/**',
+    'test/drivers/docker/**',
+    'test/drivers/oci/**',
+    'test/templates/**',
   ]
   return runVitest({
     name: 'fast tests',
