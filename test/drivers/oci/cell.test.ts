@@ -92,7 +92,7 @@ describe('a runtime that leaks a folder of the host’s', () => {
     execFileSync('gcc', ['-static', '-o', join(folder, 'runc'), source])
     await using guest = await openGuest({ driver: createOciDriver('runc', { programs: { runtime: join(folder, 'runc') } }) })
     const monitors = findProcesses((pid) => parentOf(pid) === process.pid)
-    const warden = monitors.map(findFirstProcess).find((pid) => pid !== undefined) as number
+    const warden = monitors.map((pid) => findFirstProcess(pid)).find((pid) => pid !== undefined) as number
     const links = readdirSync(`/proc/${warden}/fd`).map((fd) => execFileSync('readlink', [`/proc/${warden}/fd/${fd}`], { encoding: 'utf8' }).trim())
     expect(links).not.toContain('/')
     expect(await guest.sh('ls /proc/self/fd | wc -l')).toBe('4\n')
