@@ -52,13 +52,15 @@ void close_all_but_one(int kept)
 /* Out of the way first: the numbers that were inherited are wanted for other things. */
 static void close_inherited(struct options *options)
 {
-    int kept[2 * MOST_MOUNTS + 1];
+    int kept[2 * MOST_MOUNTS + MOST_JOINS + 1];
     size_t count = 0;
 
     for (size_t i = 0; i < options->mounts; i++)
         kept[count++] = options->mount[i].fd = move_own(options->mount[i].fd);
     for (size_t i = 0; i < options->passes; i++)
         kept[count++] = options->pass[i].inherited = move_own(options->pass[i].inherited);
+    for (size_t i = 0; i < options->enters; i++)
+        kept[count++] = options->enter[i] = move_own(options->enter[i]);
     if (options->inspect_fd >= 0)
         kept[count++] = options->inspect_fd = move_own(options->inspect_fd);
     close_all_but(kept, count);
@@ -98,16 +100,23 @@ void open_for_program(const struct options *options)
     }
 }
 
+/* 0 means the writer itself, in whatever pid namespace it is. */
+static void enter_group(int fd, const char *name)
+{
+    if (write(fd, "0", 1) != 1)
+        fail("join", name);
+    close(fd);
+}
+
 void join_cgroups(const struct options *options)
 {
+    for (size_t i = 0; i < options->enters; i++)
+        enter_group(options->enter[i], "a group by its descriptor");
     for (size_t i = 0; i < options->joins; i++) {
         int fd = open(options->join[i], O_WRONLY | O_CLOEXEC);
         if (fd < 0)
             fail("open", options->join[i]);
-        /* 0 means the writer itself, in whatever pid namespace it is. */
-        if (write(fd, "0", 1) != 1)
-            fail("join", options->join[i]);
-        close(fd);
+        enter_group(fd, options->join[i]);
     }
 }
 

@@ -4,6 +4,7 @@
  *   --parent PID                   fail unless this is still our parent
  *   --await                        read one byte of stdin before the files of --join, --open and --open-folder are looked for, and end when none comes
  *   --join PATH                    a cgroup.procs to enter; may be repeated
+ *   --enter FD                     the same by an inherited descriptor; may be repeated
  *   --open FD PATH                 opened write-only for PROGRAM at this number; may be repeated
  *   --open-folder FD PATH          the same for a folder, only to find files in it
  *   --read FD PATH                 the same for a file, read-only; may be repeated
@@ -28,8 +29,11 @@
  *                                  root, which is made for that. Only with --runtime
  *   --show FOLDER PATH             FOLDER bound over PATH where the runtime looks; may be repeated. Only with --runtime
  *   --hide PATH                    unmounted where the runtime looks; may be repeated. Only with --runtime
+ *   --rootless                     the runtime is started in a user namespace in which whoever starts this is root: its ID is 0, nothing is dropped, what is hidden
+ *                                  is covered. Only with --runtime, and not with --mount, --root, --devices, --give, --show and --inspect
+ *   --fix PATH                     read-only where the runtime looks; may be repeated. Only with --rootless
  *   --within ID                    do what PROGRAM, which is bwrap, is told, within the container that this is the first process of, and as its first process, with
- *                                  this uid and gid inside. Only with --await, --join, --open, --open-folder and --read
+ *                                  this uid and gid inside. Only with --await, --join, --enter, --open, --open-folder, --read and --pass
  */
 #include "launcher.h"
 
@@ -173,6 +177,20 @@ static int take_mount_option(struct options *options, const char *name, char **v
     return -1;
 }
 
+/* The options with one value of which there may be many; answers how many values were taken. */
+static int take_repeated(struct options *options, const char *name, char **values)
+{
+    if (strcmp(name, "--join") == 0)
+        return options->join[next_index(&options->joins, MOST_JOINS, name)] = values[0], 1;
+    if (strcmp(name, "--enter") == 0)
+        return options->enter[next_index(&options->enters, MOST_JOINS, name)] = parse_fd(values[0]), 1;
+    if (strcmp(name, "--hide") == 0)
+        return options->hide[next_index(&options->hides, MOST_HIDES, name)] = values[0], 1;
+    if (strcmp(name, "--fix") == 0)
+        return options->fix[next_index(&options->fixes, MOST_HIDES, name)] = values[0], 1;
+    return 0;
+}
+
 /* Carries out one option; answers how many values it took, or -1 when there is no such option or values are missing. */
 static int take_option(struct options *options, const char *name, char **values, int left)
 {
@@ -182,12 +200,15 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->awaits = true, 0;
     if (strcmp(name, "--build") == 0)
         return options->builds = true, 0;
+    if (strcmp(name, "--rootless") == 0)
+        return options->rootless = true, 0;
     if (left < 1)
         return -1;
+    int taken = take_repeated(options, name, values);
+    if (taken > 0)
+        return taken;
     if (strcmp(name, "--parent") == 0)
         return options->parent = (pid_t)parse_number(values[0], 0x7fffffff), 1;
-    if (strcmp(name, "--join") == 0)
-        return options->join[next_index(&options->joins, MOST_JOINS, name)] = values[0], 1;
     if (strcmp(name, "--inspect") == 0)
         return options->inspect_fd = parse_fd(values[0]), 1;
     if (strcmp(name, "--within") == 0)
@@ -196,8 +217,6 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->drop = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
     if (strcmp(name, "--runtime") == 0)
         return options->uses_runtime = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
-    if (strcmp(name, "--hide") == 0)
-        return options->hide[next_index(&options->hides, MOST_HIDES, name)] = values[0], 1;
     if (left < 2)
         return -1;
     if (strcmp(name, "--open") == 0 || strcmp(name, "--open-folder") == 0 || strcmp(name, "--read") == 0) {
@@ -210,6 +229,15 @@ static int take_option(struct options *options, const char *name, char **values,
     if (strcmp(name, "--map") == 0 && left >= 4)
         return set_map(options, values), 4;
     return take_mount_option(options, name, values, left);
+}
+
+static void refuse_rootless(const struct options *options)
+{
+    const bool privileged = options->mounts > 0 || options->root || options->devices || options->gives > 0 || options->shows > 0 || options->inspect_fd >= 0;
+    if (options->rootless && (!options->uses_runtime || options->drop_to != 0 || privileged))
+        refuse("use without root", "what takes root, or no runtime");
+    if (options->fixes > 0 && !options->rootless)
+        refuse("fix without", "--rootless");
 }
 
 void parse_options(struct options *options, int argc, char **argv)
@@ -237,4 +265,5 @@ void parse_options(struct options *options, int argc, char **argv)
         refuse("use a runtime with", "--map, --drop or --build, or without --stage");
     if ((options->hides > 0 || options->shows > 0 || options->gives > 0) && !options->uses_runtime)
         refuse("give, hide or show without", "--runtime");
+    refuse_rootless(options);
 }

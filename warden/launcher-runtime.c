@@ -38,7 +38,7 @@ void find_runtime(struct steps *steps, struct options *options)
     options->program = steps->program;
 }
 
-static _Noreturn void become_runtime(const struct options *options, int program)
+void become_runtime(const struct options *options, int program)
 {
     /* Where it looks for what it starts itself, such as those who may map ids. */
     char *const environment[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL };
@@ -96,7 +96,7 @@ static _Noreturn void end_with_runtime(int status, pid_t inspector)
     _exit(code_of(status));
 }
 
-static _Noreturn void monitor_runtime(pid_t runtime, pid_t inspector)
+void monitor_runtime(pid_t runtime, pid_t inspector)
 {
     int status;
     int last = 0;

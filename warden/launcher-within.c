@@ -3,7 +3,7 @@
  *
  *   container engine ── launcher (first process of the container, monitor) ── first process of the cell ═exec═ warden
  *
- * The container gives an id that owns nothing and no capability at all; its root is read-only and has all that the cell is made of. A user namespace with that one id
+ * The container gives an id that owns nothing, or its owner's own, and no capability by which anything could be had; its root is read-only and has all that the cell is made of. A user namespace with that one id
  * gives the rights over namespaces of our own, in which the same steps are taken as anywhere else; what the engine mounted in the container is left behind with its
  * root. The pid namespace is one of these too, because only whoever has rights over it may mount its /proc. The monitor keeps nothing, and its end is the container's.
  */
@@ -30,18 +30,25 @@ static void write_own(const char *path, const char *text)
     close(fd);
 }
 
-/* Nobody may map more than the id that it has, nor its group before the others cannot be dropped any more. */
-static void map_own(const char *path, unsigned inside, unsigned outside)
+static void write_map(const char *path, unsigned inside, unsigned outside)
 {
     char map[64];
     snprintf(map, sizeof map, "%u %u 1\n", inside, outside);
     write_own(path, map);
 }
 
+/* Nobody may map more than the id that it has, nor its group before the others cannot be dropped any more. */
+void map_own(unsigned inside, struct own_ids outside)
+{
+    write_own("/proc/self/setgroups", "deny");
+    write_map("/proc/self/uid_map", inside, outside.uid);
+    write_map("/proc/self/gid_map", inside, outside.gid);
+}
+
 void build_within(struct options *options)
 {
     struct steps steps;
-    unsigned uid = geteuid(), gid = getegid();
+    const struct own_ids own = { .uid = geteuid(), .gid = getegid() };
 
     errno = EINVAL;
     if (!parse_steps(&steps, options->program + 1) || !steps.unshares || steps.hostname == NULL)
@@ -54,9 +61,7 @@ void build_within(struct options *options)
         fail("set", "no_new_privs");
     if (unshare(NAMESPACES) != 0)
         fail("create", "namespaces");
-    write_own("/proc/self/setgroups", "deny");
-    map_own("/proc/self/uid_map", options->within_id, uid);
-    map_own("/proc/self/gid_map", options->within_id, gid);
+    map_own(options->within_id, own);
     /* Whoever is forked first is the first of the new pid namespace. */
     pid_t first = fork();
     if (first < 0)

@@ -7,7 +7,7 @@
  *
  * With --build it is monitor and child itself, and bwrap is not executed.
  *
- * With --runtime the program is a container runtime, and this stays as the monitor of what that started.
+ * With --runtime the program is a container runtime, and this stays as the monitor of what that started; with --rootless too it is started as an ordinary user.
  *
  * With --within it is the first process of a container, and becomes the monitor of the cell that it builds there.
  *
@@ -132,6 +132,10 @@ void launch(int argc, char **argv)
     home = move_own(home);
     umask(022);
     leave_session();
+    if (options.rootless) {
+        enter_groups(&options);
+        start_rootless(&options, &steps, program);
+    }
     /* While there is time: whoever is to say that the groups are there still makes them. */
     pid_t inspector = options.builds || options.uses_runtime ? fork_inspector(&options) : 0;
     /* What is staged is of a fixed size, so it may as well count to the owner. */

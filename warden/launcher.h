@@ -73,6 +73,9 @@ struct options {
     pid_t parent;
     size_t joins;
     const char *join[MOST_JOINS];
+    /* The same by descriptors, which somebody else opened. */
+    size_t enters;
+    int enter[MOST_JOINS];
     size_t opens;
     struct open_request open[MOST_OPENS];
     size_t stages;
@@ -104,12 +107,16 @@ struct options {
     bool builds;
     /* Whether PROGRAM is a container runtime, and what stands before it words about the cell's root; the cell's monitor stays with the id of `drop_to`. */
     bool uses_runtime;
+    /* Whether the runtime is started in a user namespace in which whoever starts this is root, because it is not here. */
+    bool rootless;
     size_t gives;
     struct give_request give[MOST_MOUNTS];
     size_t shows;
     struct show_request show[MOST_HIDES];
     size_t hides;
     const char *hide[MOST_HIDES];
+    size_t fixes;
+    const char *fix[MOST_HIDES];
     /* Whether this is the first process of a container, in which the cell is built with this one id. */
     bool within;
     unsigned within_id;
@@ -209,6 +216,17 @@ struct runtime_start {
 /* Takes the words about the root; what is left of PROGRAM is the runtime. */
 void find_runtime(struct steps *steps, struct options *options);
 _Noreturn void start_runtime(const struct options *options, const struct steps *steps, struct runtime_start cell);
+/* The same without rights: in a user namespace of the runtime's own. */
+_Noreturn void start_rootless(const struct options *options, const struct steps *steps, int program);
+_Noreturn void become_runtime(const struct options *options, int program);
+/* Ends when nothing of the cell is left. */
+_Noreturn void monitor_runtime(pid_t runtime, pid_t inspector);
+/* In a user namespace that was just made: the one id that this had outside is `inside`. */
+struct own_ids {
+    uid_t uid;
+    gid_t gid;
+};
+void map_own(unsigned inside, struct own_ids outside);
 
 /* Of the first process in its namespaces, once it has an id there: makes the root and becomes the program. */
 _Noreturn void enter_cell(const struct steps *steps);

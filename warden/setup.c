@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "die.h"
@@ -90,15 +91,28 @@ static void make_folder(const struct writable *folder)
   close(fd);
 }
 
-static void mask(const char *path)
+/* The device itself: whoever swapped it for a link would have something else bound over what is to be masked. */
+static int open_null(void)
 {
   struct stat entry;
+  int null = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (null < 0 || fstat(null, &entry) < 0) die("open", "/dev/null");
+  errno = ENODEV;
+  if (!S_ISCHR(entry.st_mode) || entry.st_rdev != makedev(1, 3)) die("recognise", "/dev/null");
+  return null;
+}
+
+static void mask(const char *path, int null)
+{
+  struct stat entry;
+  char from[64];
   if (stat(path, &entry) < 0) {
     if (errno == ENOENT || errno == ENOTDIR) return;
     die("look at", path);
   }
   const unsigned long closed = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
-  int result = S_ISDIR(entry.st_mode) ? mount("tmpfs", path, "tmpfs", closed, "size=4096,nr_inodes=1,mode=0555") : mount("/dev/null", path, NULL, MS_BIND, NULL);
+  snprintf(from, sizeof from, "/proc/self/fd/%d", null);
+  int result = S_ISDIR(entry.st_mode) ? mount("tmpfs", path, "tmpfs", closed, "size=4096,nr_inodes=1,mode=0555") : mount(from, path, NULL, MS_BIND, NULL);
   if (result < 0) die("mask", path);
 }
 
@@ -131,7 +145,9 @@ int setup_mounts(const struct arguments *arguments)
   if (arguments->pts && mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,max=64") < 0) die("mount devpts at", "/dev/pts");
   for (size_t i = 0; i < arguments->readonlys.count; i++) make_readonly(arguments->readonlys.list[i]);
   /* Last, so that a mask is as read-only as the /dev/null that it is made of. */
-  for (size_t i = 0; i < arguments->masks.count; i++) mask(arguments->masks.list[i]);
+  int null = arguments->masks.count > 0 ? open_null() : -1;
+  for (size_t i = 0; i < arguments->masks.count; i++) mask(arguments->masks.list[i], null);
+  if (null >= 0) close(null);
   for (size_t i = 0; i < arguments->detaches.count; i++) detach(arguments->detaches.list[i]);
   return layers;
 }

@@ -15,4 +15,5 @@ export const checks = [
   { name: 'sizes', argv: [node, 'scripts/checks/sizes.mjs'] },
   { name: 'unused', argv: ['node_modules/.bin/knip'] },
   { name: 'docs', argv: [node, 'scripts/checks/docs.mjs'] },
+  { name: 'drivers', argv: [node, 'scripts/checks/drivers.mjs'] },
 ]

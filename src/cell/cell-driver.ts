@@ -6,6 +6,7 @@ import type { CellPlan, CellPrograms } from './arguments.js'
 import { type OwnPosture, readOwnPosture } from './cell-posture.js'
 import { createCellSpawner, spawnDirectly } from './cell-spawner.js'
 import { type HostFacts, readIdFacts } from './facts.js'
+import type { FirstProcessOptions } from './first-process.js'
 import { canMapRanges } from './judgement.js'
 import { createLessor, type Lease, type Lessor } from './lease.js'
 import { checkLiners, checkRootMode, mountFailure } from './mount-refusals.js'
@@ -22,7 +23,7 @@ export interface CellDriverOptions {
 }
 
 /** How one mechanism starts a cell for which everything else is there. */
-export interface Preparation {
+export interface Preparation extends FirstProcessOptions {
   /** The lease, with what the mechanism adds to it. */
   readonly lease: Lease
   readonly argv: (plan: CellPlan) => [string, ...string[]]

@@ -7,6 +7,7 @@ import { expectedDisk, expectedLimits, expectedOfCell } from './cell-expectation
 import { expectedSockets } from './cell-network.js'
 import { createCellPosture, type OwnPosture } from './cell-posture.js'
 import type { HostFiles } from './expected-mounts.js'
+import type { FirstProcessOptions } from './first-process.js'
 import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
 
@@ -21,7 +22,7 @@ export interface CellInspection {
   close(): Promise<void>
 }
 
-export interface InspectionOrder {
+export interface InspectionOrder extends FirstProcessOptions {
   readonly plan: CellPlan
   readonly lease: Lease
   readonly own: OwnPosture
@@ -32,14 +33,14 @@ export interface InspectionOrder {
 }
 
 /** Best made while the cell is still being built, because looking at the host takes time. */
-export function createInspection({ plan, lease: { cgroup, holds }, own, monitorPid, inspector, host }: InspectionOrder): CellInspection {
+export function createInspection({ plan, lease: { cgroup, holds }, own, monitorPid, inspector, host, isWithin }: InspectionOrder): CellInspection {
   const expected = expectedOfCell({ plan, hasGroups: cgroup !== undefined, ...(host && { host }) })
   const page = own.pageBytes
   const ofLiner = expected.flatMap((each) => (each.control === 'mounts' ? [linedMounts(each)] : ['interfaces', 'routes'].includes(each.control) ? [each] : []))
   const sockets = (ports: readonly number[]): Expectation => ({ control: 'sockets', value: expectedSockets(plan.spec, ports) })
   const id = cradleIdOf(plan.ids)
   const zygote = plan.spec.liners ? { uid: id, gid: id, groups: keptGroups(plan.ids) } : undefined
-  const cell = createCellPosture({ own, monitorPid, groups: cgroup, inspector })
+  const cell = createCellPosture({ own, monitorPid, groups: cgroup, inspector, isWithin })
   return {
     expects: (limits) => [...expected, ...expectedLimits(limits, cgroup === undefined ? [] : holds, page)],
     liners: (limits) => (zygote === undefined ? undefined : { expects: [...ofLiner, ...expectedDisk(limits, page)], sockets, zygote }),

@@ -19,7 +19,7 @@ import { isGone, readProc } from '../sys/posture/proc-files.js'
 import { observeProcess, ownFilters, placeOf, type ProcessFacts, readFacts, type Surroundings } from '../sys/posture/process-posture.js'
 import { parseStatus } from '../sys/posture/process-status.js'
 import { childrenOf, descendantsOf, innerPid } from '../sys/posture/process-tree.js'
-import { findFirstProcess } from './first-process.js'
+import { findFirstProcess, type FirstProcessOptions } from './first-process.js'
 import { hasIpv6, parseRoutes } from '../sys/posture/routes.js'
 import { readSocketCounts, type SocketCounts } from '../sys/posture/socket-counts.js'
 import { type GuestsView, observeGuests } from './guests-posture.js'
@@ -48,7 +48,7 @@ export function readOwnPosture(): OwnPosture {
   }
 }
 
-export interface PostureOptions {
+export interface PostureOptions extends FirstProcessOptions {
   readonly own: OwnPosture
   /** The runtime's monitor, whose child the warden is. */
   readonly monitorPid: number
@@ -65,12 +65,12 @@ export interface CellPosture {
   close(): Promise<void>
 }
 
-export function createCellPosture({ own, monitorPid, groups, inspector }: PostureOptions): CellPosture {
+export function createCellPosture({ own, monitorPid, groups, inspector, isWithin }: PostureOptions): CellPosture {
   const filters = new FilterAhead(inspector)
   let known: Warden | undefined
   let born: SocketCounts | undefined
   const look = async (subject: PostureSubject): Promise<readonly Posture[]> => {
-    const found = known === undefined ? findWarden(monitorPid) : undefined
+    const found = known === undefined ? findWarden(monitorPid, { isWithin }) : undefined
     known ??= found as Warden
     const view: CellView = { warden: known, groups, own }
     // Later there are those of programs.
@@ -109,8 +109,8 @@ interface CellView {
 
 type ProgramSubject = Extract<PostureSubject, { kind: 'program' }>
 
-function findWarden(monitorPid: number): Warden {
-  const pid = findFirstProcess(monitorPid)
+function findWarden(monitorPid: number, options: FirstProcessOptions): Warden {
+  const pid = findFirstProcess(monitorPid, options)
   const facts = pid === undefined ? undefined : factsOf(pid, 1)
   if (pid === undefined || facts === undefined) throw new SandboxError('broken', 'the first process of the cell is gone')
   return readWarden(pid, facts)

@@ -7,7 +7,7 @@ import type { MountSource } from '../sys/mount-source.js'
 import { resizeDisk } from '../sys/resize-disk.js'
 import type { SpawnedProcess } from '../sys/spawn.js'
 import { findBeneath } from './beneath.js'
-import { findFirstProcess } from './first-process.js'
+import { findFirstProcess, type FirstProcessOptions } from './first-process.js'
 import { type CellPlan, type CellPrograms, guestUsers } from './arguments.js'
 import { NamespaceCell, endProcess } from './cell.js'
 import { type CellInspection, createInspection } from './cell-inspection.js'
@@ -21,7 +21,7 @@ import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
 import { inspectorDescriptor } from './placed-mounts.js'
 
-export interface Opening {
+export interface Opening extends FirstProcessOptions {
   readonly spec: CellSpec
   readonly lease: Lease
   readonly signal: AbortSignal
@@ -60,10 +60,10 @@ export async function openCell(opening: Opening): Promise<Cell> {
     ]
     process = await launch(opening, { argv: (ownerPid) => opening.argv({ ...plan, ownerPid }), descriptors })
     const pipe = inspector === undefined ? undefined : process.pipes.get(inspector)
-    inspection = createInspection({ plan, lease, own: opening.own, monitorPid: process.pid, inspector: pipe, host: opening.host })
+    inspection = createInspection({ plan, lease, own: opening.own, monitorPid: process.pid, inspector: pipe, host: opening.host, isWithin: opening.isWithin })
     await greeting(process, opening)
     lease.cgroup?.settle()
-    const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid) })
+    const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid, opening) })
     return new NamespaceCell({
       process,
       users: usersOf(lease),
@@ -108,9 +108,9 @@ async function orderIsOut(): Promise<void> {
 }
 
 /** Of the cell's disk, which any of its processes leads to. */
-function resizerOf(monitorPid: number): (limits: Limits) => Promise<void> {
+function resizerOf(monitorPid: number, { isWithin }: FirstProcessOptions): (limits: Limits) => Promise<void> {
   return async ({ diskBytes, inodes }) => {
-    const pid = findFirstProcess(monitorPid)
+    const pid = findFirstProcess(monitorPid, { isWithin })
     if (pid === undefined) throw new SandboxError('broken', 'the first process of the cell is gone')
     await resizeDisk({ pid, bytes: diskBytes, inodes })
   }

@@ -1,4 +1,4 @@
-import { type CellPlan, layersPlace, stageName, wardenPath, writableFolders } from './arguments.js'
+import { type CellPlan, deviceLinks, hostDevices, layersPlace, stageName, wardenPath, writableFolders } from './arguments.js'
 import { copyCertificates } from './cell-network.js'
 import { placedMounts } from './placed-mounts.js'
 import { isOverlay } from './root-mode.js'
@@ -18,6 +18,16 @@ export function rootWords(plan: CellPlan, kernelFiles: readonly string[]): strin
     ...writableFolders(ids).flatMap(({ path }) => (path.startsWith('/dev/') ? [] : ['--dir', path])),
     ...['--dir', '/run', '--symlink', '/run', '/var/run'],
     ...copyCertificates(spec),
+  ]
+}
+
+/** The devices of a cell with a single id. Not bwrap's own `--dev`: it would put the cell into a second user namespace, where the warden could not mount. */
+export function ownDevices(): string[] {
+  return [
+    ...['--tmpfs', '/dev'],
+    ...hostDevices.flatMap((path) => ['--dev-bind', path, path]),
+    ...deviceLinks.flatMap(([target, path]) => ['--symlink', target, path]),
+    ...['--dir', '/dev/pts', '--dir', '/dev/shm'],
   ]
 }
 

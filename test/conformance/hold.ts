@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { allCases, runCases, type Subject } from '../../src/conformance/index.js'
+import { allCases, type CaseResult, runCases, type Subject } from '../../src/conformance/index.js'
 import { usualPatienceMs } from '../../src/conformance/run-cases.js'
 import { type DockerEngine, noDockerEngine, startDockerEngine } from '../docker-engine.js'
 import { skipGroup } from '../unless.js'
+import { keepRecord } from './record.js'
 import { createWorld, type DriverName, type World } from './world.js'
 
 /** Every case as a test of its own, skipped for the reason the subject's probe gives. The docker driver gets an engine of its own where there can be one. */
@@ -14,6 +15,7 @@ export function hold(driver: DriverName, depth: 'driver' | 'engine'): void {
     let subject: Subject
     let absent: string | undefined
     let engine: DockerEngine | undefined
+    const results: CaseResult[] = []
     beforeAll(async () => {
       if (impossible !== undefined) return
       engine = driver === 'docker' ? await startDockerEngine() : undefined
@@ -23,6 +25,8 @@ export function hold(driver: DriverName, depth: 'driver' | 'engine'): void {
       if (!subject.probe.available && absent === undefined) throw new Error(`${driver} is not available here: ${JSON.stringify(subject.probe.obstacles)}`)
     })
     afterAll(async () => {
+      const why = impossible ?? absent
+      keepRecord({ driver, depth, results, ...(why === undefined ? { probe: subject.probe } : { absent: why }) })
       await world?.[Symbol.asyncDispose]()
       await engine?.[Symbol.asyncDispose]()
     })
@@ -31,6 +35,7 @@ export function hold(driver: DriverName, depth: 'driver' | 'engine'): void {
       test(`${candidate.id}: ${candidate.name}`, { timeout: (candidate.patienceMs ?? usualPatienceMs) + 30_000 }, async ({ skip }) => {
         if (absent !== undefined) skip(absent)
         const [result] = await runCases(subject, { cases: [candidate] })
+        if (result) results.push(result)
         if (result?.verdict === 'skipped') skip(result.reason)
         expect(result, result?.observed).toMatchObject({ id: candidate.id, verdict: 'passed' })
       })

@@ -6,11 +6,12 @@ import type { NetworkSummary } from '../../contract/network.js'
 import type { PlatformProcess, SandboxInfo } from '../../contract/platform.js'
 import type { Ending } from '../../contract/run.js'
 import { PolicyRefusal } from '../../policy/policy-refusal.js'
+import { orStopped, textOf } from '../attached-program.js'
 import { explainClamped } from '../clamped-line.js'
 import { exitCodeOf, signalExitCode } from '../exit-codes.js'
 import { asHere, changesReport, checkHere, type Ended as HereEnded, type Here, keepChanges, sayChanges, withHere } from '../here.js'
-import { forwardInput, type Input, openInput } from '../input.js'
-import { type Interrupts, Stopped, untilAborted, watchInterrupts } from '../interrupts.js'
+import { openInput } from '../input.js'
+import { Stopped, watchInterrupts } from '../interrupts.js'
 import { openNetworkReport } from '../network-report.js'
 import { inShell, printJson, say } from '../print.js'
 import { openReceiptFile } from '../receipt-file.js'
@@ -153,33 +154,6 @@ function keeper(here: Here, { program, ...ended }: HereEnded & { readonly progra
   }
 }
 
-interface Stoppable {
-  readonly interrupts: Interrupts
-  readonly program: PlatformProcess
-  readonly input: Input | undefined
-}
-
-/** Lets input and Ctrl-C reach the program; when we are told to stop or the input breaks, throws what it was. */
-async function orStopped(finished: Promise<number>, { interrupts, program, input }: Stoppable): Promise<number> {
-  using _attached = interrupts.attach({
-    interrupt: () => void program.signal('SIGINT').catch(() => undefined),
-    kill: () => void program.kill('interrupted twice').catch(() => undefined),
-  })
-  const broken = input === undefined ? [] : [untilBroken(forwardInput(input, program))]
-  try {
-    return await Promise.race([finished, untilAborted(interrupts.signal), ...broken])
-  } finally {
-    finished.catch(() => undefined)
-  }
-}
-
-/** Rejects when the forwarding does; that it is done is no news. */
-function untilBroken(forwarded: Promise<void>): Promise<never> {
-  return new Promise((_, reject) => {
-    forwarded.catch(reject)
-  })
-}
-
 function toReport(info: SandboxInfo, ending: Ending, captured: Captured) {
   return {
     id: info.id,
@@ -193,12 +167,6 @@ function toReport(info: SandboxInfo, ending: Ending, captured: Captured) {
     unenforced: info.unenforced,
     clamped: info.clamped,
   }
-}
-
-/** The text, each invalid sequence as U+FFFD; and, only when that lost something, the bytes themselves as base64. */
-function textOf(name: 'stdout' | 'stderr', bytes: Buffer): Record<string, string> {
-  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
-  return Buffer.from(text).equals(bytes) ? { [name]: text } : { [name]: text, [`${name}Base64`]: bytes.toString('base64') }
 }
 
 function sayIfAny(line: string | undefined): void {

@@ -2,9 +2,7 @@ import {
   type CellPlan,
   type CellPrograms,
   cellVariable,
-  deviceLinks,
   givenCapabilities,
-  hostDevices,
   launcherArguments,
   userId,
   wardenArguments,
@@ -13,7 +11,7 @@ import {
 } from '../../cell/arguments.js'
 import type { Capability } from '../../cell/capabilities.js'
 import { inspectorDescriptor } from '../../cell/placed-mounts.js'
-import { looseMounts, rootWords } from '../../cell/root-words.js'
+import { looseMounts, ownDevices, rootWords } from '../../cell/root-words.js'
 
 export interface BwrapPrograms extends CellPrograms {
   readonly bwrap: string
@@ -70,14 +68,4 @@ function bwrapArguments(plan: BwrapPlan): string[] {
 
 function addCapability(name: Capability): string[] {
   return ['--cap-add', `CAP_${name}`]
-}
-
-/** Not bwrap's own `--dev`: it would put the cell into a second user namespace, where the warden could not mount. */
-function ownDevices(): string[] {
-  return [
-    ...['--tmpfs', '/dev'],
-    ...hostDevices.flatMap((path) => ['--dev-bind', path, path]),
-    ...deviceLinks.flatMap(([target, path]) => ['--symlink', target, path]),
-    ...['--dir', '/dev/pts', '--dir', '/dev/shm'],
-  ]
 }

@@ -3,7 +3,7 @@
  * known by its bundle, and ended and removed by the next.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { writingTo } from '../../sys/folder-error.js'
 import { currentOwner, isAlive, ownerName, parseOwner } from '../../sys/owner.js'
 import { statePlace } from '../../sys/places.js'
@@ -84,7 +84,7 @@ function removeGroup(folder: string): void {
   }
 }
 
-/** Those of the runtime name it; the cell's own are known by their ids. */
+/** Those of the runtime name it, wherever it was shown to them; the cell's own are known by their ids. */
 function processesOf(bundle: string): number[] {
-  return findProcesses((pid) => argumentsOf(pid).some((word) => word.includes(bundle)))
+  return findProcesses((pid) => argumentsOf(pid).some((word) => word.includes(basename(bundle))))
 }

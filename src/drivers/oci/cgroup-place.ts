@@ -24,6 +24,12 @@ export function placeOfJoined(mountinfo = ownMounts()): CgroupPlace {
   return { path: undefined, shown: [], hidden, made: [] }
 }
 
+/** For a runtime that is to change nothing of any group: those that it sees it cannot write to. */
+export function placeOfOnlooker(mountinfo = ownMounts()): Pick<CgroupPlace, 'hidden'> & { readonly fixed: readonly string[] } {
+  const { hidden } = placeOfJoined(mountinfo)
+  return { hidden, fixed: parseHierarchies(mountinfo).flatMap(({ mountPoint }) => (hidden.includes(mountPoint) ? [] : [mountPoint])) }
+}
+
 type Hierarchy = ReturnType<typeof parseHierarchies>[number]
 
 export function cgroupPlace(cellId: string, cgroup: Pick<CellCgroup, 'joins'> | undefined, mountinfo = ownMounts()): CgroupPlace {

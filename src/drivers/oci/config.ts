@@ -3,7 +3,7 @@ import { isOverlay } from '../../cell/root-mode.js'
 import { looseMounts } from '../../cell/root-words.js'
 
 /** Where the launcher leaves the root of a cell, in a mount namespace that it shares with the runtime alone. */
-const rootPath = '/tmp/.root'
+export const newRoot = '/tmp/.root'
 
 export interface ContainerOrder {
   readonly plan: CellPlan
@@ -20,7 +20,7 @@ export function containerConfig({ plan, cgroupsPath }: ContainerOrder): object {
   return {
     ociVersion: '1.0.2',
     hostname: 'glovebox',
-    root: { path: rootPath, readonly: false },
+    root: { path: newRoot, readonly: false },
     process: {
       terminal: false,
       cwd: '/',

@@ -1,4 +1,4 @@
-import { type CellDriverOptions, createCellDriver } from '../../cell/cell-driver.js'
+import { type CellDriverOptions, createCellDriver, type Preparation } from '../../cell/cell-driver.js'
 import type { CellPrograms } from '../../cell/arguments.js'
 import { programPath } from '../../cell/facts.js'
 import type { Lease } from '../../cell/lease.js'
@@ -10,7 +10,8 @@ import { type Bundle, type Bundles, createBundles } from './bundles.js'
 import { cgroupPlace, placeOfJoined } from './cgroup-place.js'
 import { containerConfig } from './config.js'
 import { ociMechanism } from './probe.js'
-import { type RuntimeName, runtimes } from './runtimes.js'
+import { bundleSeen, handedCount, rootlessArgv, rootlessConfig } from './rootless.js'
+import { type Runtime, type RuntimeName, runtimes } from './runtimes.js'
 
 interface OciPrograms extends CellPrograms {
   readonly runtime: string
@@ -32,6 +33,7 @@ export function createOciDriver(name: RuntimeName, { programs: given = {}, ...op
     isOwnLauncher: given.launcher === undefined,
     findPrograms: () => findPrograms(name, { ...given, runtime: path() }),
     prepare: ({ spec, lease, programs }) => {
+      if (lease.ids.kind === 'single') return prepareRootless({ lease, bundle: (bundles ??= createBundles()).make(spec.id), runtime, path: programs.runtime })
       const place = runtime.joiner === 'runtime' ? cgroupPlace(spec.id, lease.cgroup) : placeOfJoined()
       const bundle = (bundles ??= createBundles()).make(spec.id, place.made)
       return {
@@ -45,6 +47,26 @@ export function createOciDriver(name: RuntimeName, { programs: given = {}, ...op
       }
     },
   })
+}
+
+interface RootlessOrder {
+  readonly lease: Lease
+  readonly bundle: Bundle
+  readonly runtime: Runtime
+  readonly path: string
+}
+
+function prepareRootless({ lease, bundle, runtime, path }: RootlessOrder): Preparation {
+  return {
+    lease: withBundle(lease, bundle),
+    isWithin: true,
+    argv: (plan) => {
+      bundle.write(rootlessConfig(plan))
+      const seen = bundleSeen(bundle)
+      const words = runtime.argv({ path, bundle: seen, cellId: plan.spec.id, descriptors: handedCount(plan) })
+      return rootlessArgv({ plan, bundle: bundle.folder, runtime: words })
+    },
+  }
 }
 
 function findPrograms(name: RuntimeName, given: Partial<Record<keyof OciPrograms, string | undefined>>): OciPrograms {

@@ -23,7 +23,7 @@ export function ociMechanism(runtime: Runtime, path = (): string | undefined => 
   }
 }
 
-function obstaclesBefore({ name }: Runtime, facts: OciFacts): readonly Obstacle[] {
+function obstaclesBefore({ name, isRootless = false }: Runtime, facts: OciFacts): readonly Obstacle[] {
   if (facts.platform !== 'linux') {
     return [{ what: 'not Linux', why: `containers need a Linux kernel and this is ${facts.platform}`, hint: 'export GLOVEBOX_URL=https://…' }]
   }
@@ -33,7 +33,7 @@ function obstaclesBefore({ name }: Runtime, facts: OciFacts): readonly Obstacle[
     why: `${name} cells need ids of their own, which only root can give`,
     hint: `sudo glovebox run --driver oci:${name} -- true`,
   }
-  return [...(facts.program === undefined ? [missing] : []), ...(canMapRanges(facts) ? [] : [rootless]), ...missingPrograms(facts)]
+  return [...(facts.program === undefined ? [missing] : []), ...(isRootless || canMapRanges(facts) ? [] : [rootless]), ...missingPrograms(facts)]
 }
 
 function unexplained({ name }: Runtime, { said, hint }: FailedTrial): Obstacle {

@@ -7,7 +7,8 @@ export type RuntimeName = (typeof runtimeNames)[number]
 
 export interface RuntimeOrder {
   readonly path: string
-  readonly bundle: Bundle
+  /** Where the runtime sees them. */
+  readonly bundle: Pick<Bundle, 'folder' | 'state'>
   readonly cellId: string
   /** How many descriptors it hands on, from 3 up. */
   readonly descriptors: number
@@ -23,6 +24,8 @@ export interface Runtime {
    * then leaves cgroups alone.
    */
   readonly joiner: 'runtime' | 'launcher'
+  /** Whether it starts containers in a user namespace with a single id. */
+  readonly isRootless?: boolean
   argv(order: RuntimeOrder): readonly string[]
   /** Of the last line of a start that failed. */
   readonly wordsOf: (line: string) => string | undefined
@@ -46,12 +49,13 @@ function wordsOfCrun(line: string): string | undefined {
 }
 
 export const runtimes: Readonly<Record<RuntimeName, Runtime>> = {
-  runc: { name: 'runc', tier: 'container', package: 'runc', joiner: 'runtime', argv: (order) => runDetached(order), wordsOf: wordsOfRunc },
+  runc: { name: 'runc', tier: 'container', package: 'runc', joiner: 'runtime', isRootless: true, argv: (order) => runDetached(order), wordsOf: wordsOfRunc },
   crun: {
     name: 'crun',
     tier: 'container',
     package: 'crun',
     joiner: 'launcher',
+    isRootless: true,
     argv: (order) => runDetached(order, '--cgroup-manager=disabled'),
     wordsOf: wordsOfCrun,
   },

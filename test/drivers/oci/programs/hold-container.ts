@@ -1,9 +1,10 @@
-/** Opens a cell of a runtime, leaves a program in it, says who it is, and waits. */
+/** Opens a cell of a runtime, which may be another program than is found, leaves a program in it, says who it is, and waits. */
 import { createOciDriver } from '../../../../src/drivers/oci/driver.js'
 import { currentOwner, ownerName } from '../../../../src/sys/owner.js'
 import { openGuest } from '../../bwrap/open-guest.js'
 
-const guest = await openGuest({ driver: createOciDriver(process.argv[2] as 'runc') })
+const [, , name, runtime] = process.argv
+const guest = await openGuest({ driver: createOciDriver(name as 'runc', runtime === undefined ? {} : { programs: { runtime } }) })
 await guest.sh('(setsid sleep 1000 > /dev/null 2>&1 &)')
 process.stdout.write(`${JSON.stringify({ owner: ownerName(currentOwner()) })}\n`)
 process.stdin.resume()
