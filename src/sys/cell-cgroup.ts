@@ -119,6 +119,9 @@ function hasRuns({ hierarchy }: Levels): boolean {
   return runControllers(hierarchy).length > 0
 }
 
+/** Names of runs come again where their groups do. */
+const mostPlaces = 8
+
 interface CellCgroupParts {
   readonly levels: readonly Levels[]
   readonly writer: number | undefined
@@ -133,6 +136,8 @@ class KernelCellCgroup implements CellCgroup {
   readonly #parts: CellCgroupParts
   #limits: CgroupLimits
   #freezer: Freezer | undefined
+  /** Of the latest runs, by their names. */
+  readonly #places = new Map<string | undefined, readonly string[]>()
 
   constructor(parts: CellCgroupParts) {
     const { levels } = parts
@@ -175,6 +180,15 @@ class KernelCellCgroup implements CellCgroup {
   }
 
   places(run: string | undefined): readonly string[] {
+    const known = this.#places.get(run)
+    if (known) return known
+    if (this.#places.size >= mostPlaces) this.#places.clear()
+    const places = this.#placesOf(run)
+    this.#places.set(run, places)
+    return places
+  }
+
+  #placesOf(run: string | undefined): readonly string[] {
     return this.#parts.levels.map((level) => {
       if (run !== undefined) return (hasRuns(level) ? level.guest.below(run) : level.guest).folder
       // One that was not to stand still with the others is above them.
