@@ -23,6 +23,7 @@ export interface Runtime {
    * then leaves cgroups alone.
    */
   readonly joiner: 'runtime' | 'launcher'
+  /** Its variables besides PATH, then the program and its words. */
   argv(order: RuntimeOrder): readonly string[]
   /** Of the last line of a start that failed. */
   readonly wordsOf: (line: string) => string | undefined
@@ -32,6 +33,9 @@ function runDetached({ path, bundle, cellId, descriptors }: RuntimeOrder, ...fla
   const own = [path, '--root', bundle.state, ...flags, 'run', '--detach', '--no-new-keyring']
   return [...own, ...(descriptors === 0 ? [] : ['--preserve-fds', `${descriptors}`]), '--bundle', bundle.folder, cellId]
 }
+
+/** It lives for some milliseconds, in which to collect garbage and to spread over processors costs more than it gives: an eighth of its processor time. */
+const briefly = ['GOMAXPROCS=1', 'GOGC=off']
 
 /** `time="…" level=error msg="…"`, or plain words. */
 function wordsOfRunc(line: string): string | undefined {
@@ -46,7 +50,14 @@ function wordsOfCrun(line: string): string | undefined {
 }
 
 export const runtimes: Readonly<Record<RuntimeName, Runtime>> = {
-  runc: { name: 'runc', tier: 'container', package: 'runc', joiner: 'runtime', argv: (order) => runDetached(order), wordsOf: wordsOfRunc },
+  runc: {
+    name: 'runc',
+    tier: 'container',
+    package: 'runc',
+    joiner: 'runtime',
+    argv: (order) => [...briefly, ...runDetached(order)],
+    wordsOf: wordsOfRunc,
+  },
   crun: {
     name: 'crun',
     tier: 'container',
