@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -27,7 +28,7 @@
 #include "launcher-steps.h"
 #include "mount-calls.h"
 
-enum { SHELL_SIGNALED = 128 };
+enum { SHELL_SIGNALED = 128, MOST_OWN_VARIABLES = 4 };
 
 void find_runtime(struct steps *steps, struct options *options)
 {
@@ -35,13 +36,20 @@ void find_runtime(struct steps *steps, struct options *options)
         errno = EINVAL;
         fail("understand", "the words about the root");
     }
-    options->program = steps->program;
+    options->variables = options->program = steps->program;
+    while (options->program[0] != NULL && options->program[0][0] != '/' && strchr(options->program[0], '=') != NULL)
+        options->program++;
+    if (options->program[0] == NULL || options->program - options->variables > MOST_OWN_VARIABLES) {
+        errno = EINVAL;
+        fail("understand", "the words of the runtime");
+    }
 }
 
 void become_runtime(const struct options *options, int program)
 {
     /* Where it looks for what it starts itself, such as those who may map ids. */
-    char *const environment[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+    char *environment[MOST_OWN_VARIABLES + 2] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
+    memcpy(environment + 1, options->variables, sizeof *environment * (size_t)(options->program - options->variables));
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
         fail("set", "parent death signal");

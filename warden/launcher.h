@@ -121,6 +121,8 @@ struct options {
     bool within;
     unsigned within_id;
     char **program;
+    /* Of a runtime: its variables besides PATH, which stand before its own words. */
+    char **variables;
 };
 
 /* The ends of whoever writes the id maps: where it is told of whom, and where it lets that go on. */

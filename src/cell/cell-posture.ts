@@ -1,5 +1,5 @@
 /** What the kernel says of a cell and its programs, asked from outside: nothing inside is believed, and nothing inside notices. */
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { PostureSubject } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Json, Observation, Posture } from '../contract/posture.js'
@@ -17,10 +17,11 @@ import type { FilterReading } from '../sys/posture/newest-filter.js'
 import { pageBytes } from '../sys/posture/page-size.js'
 import { isGone, readProc } from '../sys/posture/proc-files.js'
 import { observeProcess, ownFilters, placeOf, type ProcessFacts, readFacts, type Surroundings } from '../sys/posture/process-posture.js'
+import { limitsReader, type ProcessLimits } from '../sys/posture/process-limits.js'
 import { parseStatus } from '../sys/posture/process-status.js'
 import { childrenOf, descendantsOf, innerPid } from '../sys/posture/process-tree.js'
 import { findFirstProcess, type FirstProcessOptions } from './first-process.js'
-import { hasIpv6, parseRoutes } from '../sys/posture/routes.js'
+import { hasIpv6, interfacesOf, parseRoutes } from '../sys/posture/routes.js'
 import { readSocketCounts, type SocketCounts } from '../sys/posture/socket-counts.js'
 import { type GuestsView, observeGuests } from './guests-posture.js'
 
@@ -37,6 +38,8 @@ export interface OwnPosture {
   /** Of the cgroups that it sees. */
   readonly places: GroupPlaces
   readonly pageBytes: number
+  /** Of programs, most of which have the same. */
+  readonly limitsOf: (text: string) => ProcessLimits
 }
 
 export function readOwnPosture(): OwnPosture {
@@ -45,6 +48,7 @@ export function readOwnPosture(): OwnPosture {
     filters: parseStatus(readProc('self', 'status')).filters ?? 0,
     places: createGroupPlaces(readProc('self', 'mountinfo', mountTableBytes)),
     pageBytes: pageBytes(),
+    limitsOf: limitsReader(),
   }
 }
 
@@ -160,12 +164,6 @@ function observeCell(view: CellView, now: Warden, born: SocketCounts): Posture {
   }
 }
 
-/** Two lines of headings, then `NAME: numbers`. */
-function interfacesOf(table: string): string[] {
-  const names = table.split('\n').flatMap((line) => /^\s*([^\s:|]+):/.exec(line)?.[1] ?? [])
-  return names.sort()
-}
-
 function routesOf(pid: number): string[] {
   return parseRoutes(readProc(pid, 'net/route'), hasIpv6() ? readProc(pid, 'net/ipv6_route') : '')
 }
@@ -213,7 +211,7 @@ function statedLimits(groups: CellGroups | undefined): Observation[] {
 
 function surroundingsOf({ warden, own }: CellView): Omit<Surroundings, 'cgroupOf'> {
   const { namespaces, uidMap, gidMap } = warden
-  return { namespaces, uidMap, gidMap, inheritedFilters: own.filters }
+  return { namespaces, uidMap, gidMap, inheritedFilters: own.filters, limitsOf: own.limitsOf }
 }
 
 function guestsOf(view: CellView): GuestsView {
@@ -229,17 +227,20 @@ interface ProgramLook {
 
 async function observeProgram({ view, subject: { pid, depth, group, liner }, filters }: ProgramLook): Promise<Posture> {
   const folders = view.groups?.places(group)
-  const { hostPid, facts } = findProgram(view.warden, { pid, isLined: liner === true, folder: folders?.find((each) => basename(each) === group) })
+  const { hostPid, facts } = findProgram(view.warden, {
+    pid,
+    isLined: liner === true,
+    folder: group === undefined ? undefined : folders?.find((each) => each.endsWith(`/${group}`)),
+  })
   // Another process reads it, so it is asked before the rest is read here.
   const filter = depth === 'full' ? filters.read(hostPid) : undefined
-  const cgroupOf = (id: number): string => (folders === undefined ? 'none' : programPlace(view.own.places.membershipOf(id), folders))
+  const cgroupOf = (id: number): string => (folders === undefined ? 'none' : programPlace(view.own.places.missedBy(id, folders)))
   const short = observeProcess(hostPid, { ...surroundingsOf(view), cgroupOf }, facts)
   const full = filter ? [...(liner ? observeLiner(hostPid) : []), observeDescriptors(hostPid), filterObservation(await filter, short)] : []
   return { subject: `pid ${pid}`, observations: [...short, ...full] }
 }
 
-function programPlace(isIn: (folder: string) => boolean, folders: readonly string[]): string {
-  const missed = folders.find((folder) => !isIn(folder))
+function programPlace(missed: string | undefined): string {
   return missed === undefined ? 'run' : `not in ${missed}`
 }
 

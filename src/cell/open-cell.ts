@@ -61,10 +61,8 @@ export async function openCell(opening: Opening): Promise<Cell> {
     process = await launch(opening, { argv: (ownerPid) => opening.argv({ ...plan, ownerPid }), descriptors })
     const pipe = inspector === undefined ? undefined : process.pipes.get(inspector)
     inspection = createInspection({ plan, lease, own: opening.own, monitorPid: process.pid, inspector: pipe, host: opening.host, isWithin: opening.isWithin })
-    await greeting(process, opening)
-    lease.cgroup?.settle()
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid, opening) })
-    return new NamespaceCell({
+    const cell = new NamespaceCell({
       process,
       users: usersOf(lease),
       layers: cellLayers(plan, isFolder),
@@ -78,6 +76,10 @@ export async function openCell(opening: Opening): Promise<Cell> {
       clear: lease.clear,
       release: lease.release,
     })
+    if (!lease.cgroup?.awaitsSettling) opening.spec.onLaunched?.(cell)
+    await greeting(process, opening)
+    lease.cgroup?.settle()
+    return cell
   } catch (error) {
     if (process) await Promise.all([endProcess(process, lease.remains), inspection?.close()])
     await lease.release()

@@ -43,6 +43,8 @@ export class Ledger {
   finish(entry: LedgerEntry, ending: Ending): void {
     if (!this.#open.delete(entry)) return
     entry.ending = ending
+    // What counted it until now would keep the whole program.
+    entry.soFar = () => ending.usage
     this.#finished = sumOf(this.#finished, ending.usage)
     if (this.#listed.length - this.#open.size > mostEnded) this.#unlist(this.#listed.findIndex((each) => each.ending))
   }

@@ -50,6 +50,8 @@ export interface LiveCellOrder {
 
 /** Programs that have ended, and may have left something behind: where nothing counts runs, nobody can tell. */
 const mostEnded = 1024
+/** So many of those are looked at again when another has ended: the kernel counts one a little longer than it runs. */
+const mostLooks = 4
 
 /** How long what an ended program printed waits for a reader when its cell is to go. */
 const unreadMs = 1000
@@ -60,6 +62,7 @@ export class LiveCell {
   readonly #order: LiveCellOrder
   readonly #leftovers = new Leftovers()
   readonly #programs = new Set<RunningProgram>()
+  readonly #ended = new Set<RunningProgram>()
   readonly #ready: ReadyPrograms | undefined
   /** Only where runs can have liners. */
   readonly zygote: Zygote | undefined
@@ -156,7 +159,7 @@ export class LiveCell {
 
   /** Resolves when no program is left, nor what one left behind, nor an operation on files. */
   async endPrograms(reason: string): Promise<void> {
-    const programs = [...this.#programs]
+    const programs = [...this.#programs, ...this.#ended]
     await Promise.all([this.files.workers.end(), ...programs.map((program) => program.end(reason))])
     const ended = Promise.allSettled(programs.map((program) => program.ended))
     const patience = new Deadline(unreadMs, () => programs.forEach((program) => program.dropOutput()))
@@ -194,13 +197,19 @@ export class LiveCell {
   }
 
   #retire(program: RunningProgram): void {
-    // The latest come last.
     this.#programs.delete(program)
-    if (!program.mayHaveLeft) return
-    this.#programs.add(program)
-    for (const oldest of this.#programs) {
-      if (this.#programs.size <= mostEnded) break
-      if (oldest.hasEnded) this.#programs.delete(oldest)
+    // Those that were looked at last come last.
+    const ended = this.#ended.values()
+    for (let looks = Math.min(mostLooks, this.#ended.size); looks > 0; looks -= 1) {
+      const { value: earlier } = ended.next()
+      if (!earlier) break
+      this.#ended.delete(earlier)
+      if (earlier.mayHaveLeft) this.#ended.add(earlier)
+    }
+    if (program.mayHaveLeft) this.#ended.add(program)
+    for (const oldest of this.#ended) {
+      if (this.#ended.size <= mostEnded) break
+      this.#ended.delete(oldest)
     }
   }
 

@@ -72,8 +72,11 @@ export function hostPlan(planned: PlannedSandbox): PlannedSandbox {
 export function linedRequest(request: RunRequest, { spec }: PlannedSandbox): RunRequest {
   const { env: own = {}, cwd = spec.cwd, timeout, ...rest } = request
   const isObject = typeof own === 'object' && (own as unknown) !== null
+  const env = isObject ? { ...spec.env, ...own } : own
+  // What says nothing is left out, so that most requests are as plain as they came.
+  const says = !isObject || Reflect.ownKeys(env).length > 0
   const bounded = timeout ?? (spec.lifetimeMs < spec.limits.timeMs ? spec.lifetimeMs : undefined)
-  return { ...rest, env: isObject ? { ...spec.env, ...own } : own, ...(cwd !== undefined && { cwd }), ...(bounded !== undefined && { timeout: bounded }) }
+  return { ...rest, ...(says && { env }), ...(cwd !== undefined && { cwd }), ...(bounded !== undefined && { timeout: bounded }) }
 }
 
 export function isPython(command: unknown): boolean {

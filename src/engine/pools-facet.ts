@@ -147,7 +147,7 @@ export class PoolsFacet implements PlatformPools {
     signal?.throwIfAborted()
     const lined = await this.#linedFor(place, request, call)
     if (lined) {
-      const how = (within: AbortSignal) => ({ onRequest: call.onRequest, signal: AbortSignal.any(signal ? [signal, within] : [within]) })
+      const how = (within: AbortSignal) => ({ onRequest: call.onRequest, signal: signal ? AbortSignal.any([signal, within]) : within })
       return this.#host.during(lined.planned, signal, (within) => lined.kept.run(lined.planned, request, how(within)))
     }
     const sandbox = 'pool' in place ? await this.#acquire(place.pool, {}, { ...call, only: request }) : await this.#take(place.spec, call, request)

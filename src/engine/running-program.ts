@@ -64,7 +64,6 @@ export class RunningProgram implements PlatformProcess {
   readonly #start: RunStart
   readonly #deadlines: readonly { cancel(): void }[]
   readonly #onAbort = (): void => this.#abort()
-  #hasEnded = false
   #stop: Stop | undefined
   #aborted: { readonly reason: unknown } | undefined
   /** Settles when no kill is under way: an ending is told when nothing of a killed run is left. */
@@ -143,13 +142,10 @@ export class RunningProgram implements PlatformProcess {
     this.#start.program.discardOutput()
   }
 
-  get hasEnded(): boolean {
-    return this.#hasEnded
-  }
-
-  /** Of one that has ended: false only where someone counts, and found nothing. */
+  /** Of one that has ended: false only where someone counts, and found nothing, or where all that it started went with its liner. */
   get mayHaveLeft(): boolean {
-    const { run } = this.#start
+    const { run, plan } = this.#start
+    if (plan.liner) return false
     try {
       return run.group === undefined || run.isPopulated()
     } catch {
@@ -260,7 +256,6 @@ export class RunningProgram implements PlatformProcess {
 
   #leave(): void {
     const { run, plan, surroundings } = this.#start
-    this.#hasEnded = true
     // Processes that the program left behind may keep it open; the cell's end closes it at the latest.
     run.close().catch(() => undefined)
     const limitMs = plan.limits.cpuTimeMs

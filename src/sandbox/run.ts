@@ -190,7 +190,9 @@ function exitCodeOf(outcome: Outcome): number | undefined {
   return outcome.kind === 'exited' ? outcome.code : undefined
 }
 
-/** A byte order mark is a part of what was printed. */
+/** A byte order mark is a part of what was printed. Made once: to make one takes longer than most outputs take to be read. */
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+
 function toText(bytes: Uint8Array): string {
-  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
+  return bytes.length === 0 ? '' : decoder.decode(bytes)
 }

@@ -22,6 +22,8 @@ export interface CgroupTree {
   read(file: string): string | undefined
   /** Kept open, to be read again and again; undefined when it is not there. */
   hold(file: string): { read(): string | undefined; close(): void } | undefined
+  /** The same to be written again and again. Throws as `write` does. */
+  holdToWrite(file: string): { write(value: string): void; close(): void }
   write(file: string, value: string): void
   has(file: string): boolean
   isWritable(file: string): boolean
@@ -33,8 +35,10 @@ export interface CgroupTree {
   list(folder: string): string[]
 }
 
-/** Most files are one line, and what is small is taken from room that was made for many; what fills this much is read again, whole. */
+/** Most files are one line; what fills this much is read again, whole. */
 const usualBytes = 1000
+/** Nothing is left in it when a call returns. */
+const room = Buffer.allocUnsafe(usualBytes)
 
 /** The kernel answers from memory within microseconds, so it is asked directly. */
 export const kernelTree: CgroupTree = {
@@ -51,6 +55,10 @@ export const kernelTree: CgroupTree = {
     } catch {
       return undefined
     }
+  },
+  holdToWrite(file) {
+    const descriptor = openSync(file, constants.O_WRONLY)
+    return { write: (value) => void writeSync(descriptor, value), close: () => closeSync(descriptor) }
   },
   // Not for reading too: some files, such as cgroup.kill, may only be written, even by their owner.
   write(file, value) {
@@ -95,12 +103,11 @@ class HeldFile {
 
   /** The kernel says it anew to whoever reads from the beginning. */
   read(): string | undefined {
-    const buffer = Buffer.allocUnsafe(usualBytes)
     let text = ''
     try {
       for (let got = usualBytes; got === usualBytes; ) {
-        got = readSync(this.#descriptor, buffer, 0, usualBytes, text.length)
-        text += buffer.toString('latin1', 0, got)
+        got = readSync(this.#descriptor, room, 0, usualBytes, text.length)
+        text += room.toString('latin1', 0, got)
       }
       return text.trim()
     } catch {
@@ -115,11 +122,10 @@ class HeldFile {
 
 /** Counts are read for every run, and without asking for the file's size first that takes a third of the calls. */
 function readText(file: string): string {
-  const buffer = Buffer.allocUnsafe(usualBytes)
   const descriptor = openSync(file, constants.O_RDONLY)
   try {
-    const length = readSync(descriptor, buffer, 0, usualBytes, null)
-    return length < usualBytes ? buffer.toString('latin1', 0, length) : readFileSync(file, 'latin1')
+    const length = readSync(descriptor, room, 0, usualBytes, null)
+    return length < usualBytes ? room.toString('latin1', 0, length) : readFileSync(file, 'latin1')
   } finally {
     closeSync(descriptor)
   }
@@ -133,6 +139,7 @@ export class Group {
   readonly #tree: CgroupTree
   /** By name; undefined for a file that there is none of. Undefined as a whole while none is kept open. */
   #held: Map<string, ReturnType<CgroupTree['hold']>> | undefined
+  readonly #heldToWrite = new Map<string, ReturnType<CgroupTree['holdToWrite']>>()
 
   constructor(folder: string, tree: CgroupTree) {
     this.folder = folder
@@ -146,6 +153,8 @@ export class Group {
 
   letGo(): void {
     for (const file of this.#held?.values() ?? []) file?.close()
+    for (const file of this.#heldToWrite.values()) file.close()
+    this.#heldToWrite.clear()
     this.#held = undefined
   }
 
@@ -160,7 +169,7 @@ export class Group {
   }
 
   below(name: string): Group {
-    return new Group(join(this.folder, name), this.#tree)
+    return new Group(`${this.folder}/${name}`, this.#tree)
   }
 
   get name(): string {
@@ -190,14 +199,18 @@ export class Group {
   }
 
   read(control: string): string | undefined {
-    const path = join(this.folder, control)
-    if (!this.#held) return this.#tree.read(path)
-    if (!this.#held.has(control)) this.#held.set(control, this.#tree.hold(path))
+    if (!this.#held) return this.#tree.read(`${this.folder}/${control}`)
+    const held = this.#held.get(control)
+    if (held) return held.read()
+    if (!this.#held.has(control)) this.#held.set(control, this.#tree.hold(`${this.folder}/${control}`))
     return this.#held.get(control)?.read()
   }
 
   write(control: string, value: string): void {
-    this.#tree.write(join(this.folder, control), value)
+    if (!this.#held) return this.#tree.write(`${this.folder}/${control}`, value)
+    let file = this.#heldToWrite.get(control)
+    if (!file) this.#heldToWrite.set(control, (file = this.#tree.holdToWrite(`${this.folder}/${control}`)))
+    file.write(value)
   }
 
   /** A file with one number; undefined when it is missing or says `max`. */
@@ -208,10 +221,10 @@ export class Group {
 
   /** A number of a flat-keyed file such as `memory.events`. */
   keyed(control: string, key: string): number | undefined {
-    const line = this.read(control)
-      ?.split('\n')
-      .find((each) => each.startsWith(`${key} `))
-    return line === undefined ? undefined : Number(line.slice(key.length + 1))
+    const text = `\n${this.read(control) ?? ''}\n`
+    const at = text.indexOf(`\n${key} `)
+    const from = at + key.length + 2
+    return at < 0 ? undefined : Number(text.slice(from, text.indexOf('\n', from)))
   }
 
   /** SIGKILL to everything in it and beneath: at once where the kernel can, else one by one after forking was stopped where that can be. */

@@ -95,6 +95,11 @@ export class RunGroup {
     return this.#counted
   }
 
+  /** What it counted last of a run that never had more than its one process, which has ended: nothing was added since. Undefined where that is not certain. */
+  get settled(): (CgroupUsage & CgroupHits) | undefined {
+    return this.isOver && this.#isCertain && this.#counted.processesPeak === 1 ? this.#counted : undefined
+  }
+
   hasMembers(): boolean {
     return this.#groups.some(({ hierarchy, group }) => (group.read(doorOf(hierarchy)) ?? '') !== '')
   }

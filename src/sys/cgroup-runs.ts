@@ -261,7 +261,7 @@ class RunGroups implements CgroupRuns {
   }
 
   #renew(group: RunGroup, tenant: Tenant): boolean {
-    tenant.last ??= group.counts()
+    tenant.last ??= group.settled ?? group.counts()
     if (!group.renew()) return false
     this.#open.delete(group)
     this.#past = addHits(this.#past, tenant.last)

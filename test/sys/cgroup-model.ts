@@ -92,6 +92,7 @@ export function createCgroupModel({ root, delegated }: ModelOptions) {
   const tree: CgroupTree = {
     read: (file) => (existsSync(file) ? text(file).trim() : undefined),
     hold: (file) => (existsSync(file) ? { read: () => (existsSync(file) ? text(file).trim() : undefined), close: () => undefined } : undefined),
+    holdToWrite: (file) => ({ write: (value) => tree.write(file, value), close: () => undefined }),
     has: existsSync,
     isWritable: (file) => existsSync(file) && isOurs(dirname(file)),
     write(file, value) {

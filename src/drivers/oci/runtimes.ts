@@ -26,6 +26,7 @@ export interface Runtime {
   readonly joiner: 'runtime' | 'launcher'
   /** Whether it starts containers in a user namespace with a single id. */
   readonly isRootless?: boolean
+  /** Its variables besides PATH, then the program and its words. */
   argv(order: RuntimeOrder): readonly string[]
   /** Of the last line of a start that failed. */
   readonly wordsOf: (line: string) => string | undefined
@@ -35,6 +36,9 @@ function runDetached({ path, bundle, cellId, descriptors }: RuntimeOrder, ...fla
   const own = [path, '--root', bundle.state, ...flags, 'run', '--detach', '--no-new-keyring']
   return [...own, ...(descriptors === 0 ? [] : ['--preserve-fds', `${descriptors}`]), '--bundle', bundle.folder, cellId]
 }
+
+/** It lives for some milliseconds, in which to collect garbage and to spread over processors costs more than it gives: an eighth of its processor time. */
+const briefly = ['GOMAXPROCS=1', 'GOGC=off']
 
 /** `time="…" level=error msg="…"`, or plain words. */
 function wordsOfRunc(line: string): string | undefined {
@@ -49,7 +53,15 @@ function wordsOfCrun(line: string): string | undefined {
 }
 
 export const runtimes: Readonly<Record<RuntimeName, Runtime>> = {
-  runc: { name: 'runc', tier: 'container', package: 'runc', joiner: 'runtime', isRootless: true, argv: (order) => runDetached(order), wordsOf: wordsOfRunc },
+  runc: {
+    name: 'runc',
+    tier: 'container',
+    package: 'runc',
+    joiner: 'runtime',
+    isRootless: true,
+    argv: (order) => [...briefly, ...runDetached(order)],
+    wordsOf: wordsOfRunc,
+  },
   crun: {
     name: 'crun',
     tier: 'container',

@@ -5,7 +5,7 @@ import { isGone, readKernelFile } from './proc-files.js'
 /** Host numbers of the threads in a cgroup itself; none when it is gone. */
 export function threadsIn(folder: string): ReadonlySet<number> {
   // Version 1 has the first of these lists, version 2 the second.
-  return new Set(linesOf(join(folder, 'tasks')) ?? linesOf(join(folder, 'cgroup.threads')))
+  return new Set(linesOf(`${folder}/tasks`) ?? linesOf(`${folder}/cgroup.threads`))
 }
 
 /** The same of a group and all beneath it. */

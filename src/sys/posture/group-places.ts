@@ -6,6 +6,8 @@ import { readProc } from './proc-files.js'
 export interface GroupPlaces {
   /** Whether a process is in the group of a folder: it is asked once, for all. */
   membershipOf(pid: number): (folder: string) => boolean
+  /** The first of some folders in which it is not; undefined when it is in all. What the kernel said of another in the same folders is not taken apart again. */
+  missedBy(pid: number, folders: readonly string[]): string | undefined
 }
 
 interface Place {
@@ -18,11 +20,21 @@ interface Place {
 /** From /proc/self/mountinfo: like /proc/PID/cgroup it tells paths as the reader's cgroup namespace has them. */
 export function createGroupPlaces(mountinfo: string): GroupPlaces {
   const places = parsePlaces(mountinfo)
+  /** What it says of those that are in all of these folders. */
+  const saidOf = new WeakMap<readonly string[], string>()
+  // A folder of which nobody can say how its path is told, or whose path is another, is asked for its members.
+  const membership = (pid: number, text: string): ((folder: string) => boolean) => {
+    const groups = parseMemberships(text)
+    return (folder) => isNamed(folder, groups, places) || threadsIn(folder).has(pid)
+  }
   return {
-    membershipOf(pid) {
-      const groups = parseMemberships(readProc(pid, 'cgroup'))
-      // A folder of which nobody can say how its path is told, or whose path is another, is asked for its members.
-      return (folder) => isNamed(folder, groups, places) || threadsIn(folder).has(pid)
+    membershipOf: (pid) => membership(pid, readProc(pid, 'cgroup')),
+    missedBy(pid, folders) {
+      const text = readProc(pid, 'cgroup')
+      if (saidOf.get(folders) === text) return undefined
+      const groups = parseMemberships(text)
+      if (folders.every((folder) => isNamed(folder, groups, places))) saidOf.set(folders, text)
+      return folders.find((folder) => !membership(pid, text)(folder))
     },
   }
 }

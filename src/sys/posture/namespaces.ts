@@ -7,7 +7,8 @@ export type Namespaces = Readonly<Record<NamespaceName, string>>
 
 /** A process that another user's is not allowed to look at is readable for the owner of its user namespace. */
 export function readNamespaces(who: number | string): Namespaces {
-  return Object.fromEntries(namespaceNames.map((name) => [name, linkInProc(who, `ns/${name}`)])) as Namespaces
+  const link = (name: NamespaceName): string => linkInProc(who, `ns/${name}`)
+  return { cgroup: link('cgroup'), ipc: link('ipc'), mnt: link('mnt'), net: link('net'), pid: link('pid'), user: link('user'), uts: link('uts') }
 }
 
 /** Names of those in which two processes differ. */

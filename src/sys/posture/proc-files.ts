@@ -1,9 +1,13 @@
-import { closeSync, openSync, readdirSync, readlinkSync, readSync, statSync } from 'node:fs'
+import { closeSync, constants, openSync, readdirSync, readlinkSync, readSync, statSync } from 'node:fs'
 
 /** Reading what /proc says of a process. The kernel answers from memory within microseconds, so it is asked directly. */
 
-/** Most files are shorter, and what is small is taken from room that was made for many. */
-const usualBytes = 2000
+/** Most files are shorter. */
+const usualBytes = 4096
+/** Nothing is left in it when a call returns. */
+const usualRoom = Buffer.allocUnsafe(usualBytes)
+/** What the kernel tells in one piece, however long: where it fills less than was asked for, that is all. Of others it may tell a part at a time. */
+const inOnePiece: readonly string[] = ['status', 'limits', 'cgroup']
 const codesOfTheGone = ['ENOENT', 'ESRCH']
 
 /** Whether an error says that a process is not there any more. */
@@ -13,16 +17,22 @@ export function isGone(error: unknown): boolean {
 
 /** `who` is a pid, or `PID/task/TID` for one of its threads. */
 export function readProc(who: number | string, file: string, likelyBytes = usualBytes): string {
-  return readKernelFile(`/proc/${who}/${file}`, likelyBytes)
+  return readKernelFile(`/proc/${who}/${file}`, { likelyBytes, isOnePiece: inOnePiece.includes(file) })
+}
+
+interface Reading {
+  readonly likelyBytes?: number
+  readonly isOnePiece?: boolean
 }
 
 /** Node's own way asks for a size that the kernel does not tell, and then takes room for a large file; these are small and read for every cell. */
-export function readKernelFile(path: string, likelyBytes = usualBytes): string {
-  const descriptor = openSync(path, 'r')
+export function readKernelFile(path: string, { likelyBytes = usualBytes, isOnePiece = false }: Reading = {}): string {
+  const descriptor = openSync(path, constants.O_RDONLY)
   try {
-    let buffer = Buffer.allocUnsafe(likelyBytes)
+    let buffer = likelyBytes <= usualBytes ? usualRoom : Buffer.allocUnsafe(likelyBytes)
     let filled = 0
     for (let got = -1; got !== 0; filled += got) {
+      if (isOnePiece && filled > 0 && filled < buffer.length) break
       if (filled === buffer.length) buffer = Buffer.concat([buffer], 2 * filled)
       got = readSync(descriptor, buffer, filled, buffer.length - filled, null)
     }

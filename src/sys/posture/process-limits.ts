@@ -36,6 +36,15 @@ export function parseLimits(text: string): ProcessLimits {
   return limits
 }
 
+/** Reads them again only where they are told otherwise than of the one before. */
+export function limitsReader(): (text: string) => ProcessLimits {
+  let known: { readonly text: string; readonly limits: ProcessLimits } | undefined
+  return (text) => {
+    if (known?.text !== text) known = { text, limits: parseLimits(text) }
+    return known.limits
+  }
+}
+
 function boundOf(cell: string): ResourceBound {
   const word = cell.trimEnd()
   return word === 'unlimited' ? word : Number(word)

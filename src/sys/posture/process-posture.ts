@@ -3,7 +3,7 @@ import type { Json, Observation } from '../../contract/posture.js'
 import { type IdMap, insideOf, parseIdMap } from './id-map.js'
 import { differing, type Namespaces, readNamespaces } from './namespaces.js'
 import { readProc } from './proc-files.js'
-import { parseLimits } from './process-limits.js'
+import type { ProcessLimits } from './process-limits.js'
 import { type ProcessStatus, parseStatus } from './process-status.js'
 
 /** What a process is held against. */
@@ -13,6 +13,7 @@ export interface Surroundings {
   readonly gidMap: IdMap
   /** How many filters were there before the cell: those of the process that reads this. */
   readonly inheritedFilters: number
+  readonly limitsOf: (text: string) => ProcessLimits
   /** `run` when it is in the groups where it should be, `none` where there are none, otherwise where it is not. */
   readonly cgroupOf: (hostId: number) => string
 }
@@ -34,7 +35,7 @@ export function observeProcess(who: number | string, surroundings: Surroundings,
   const { status } = facts
   const source = (file: string): string => `/proc/PID/${file}`
   const found = (control: string, value: Json, file: string): Observation => ({ control, value, evidence: 'kernel', source: source(file) })
-  const limits = { ...parseLimits(readProc(who, 'limits')) }
+  const limits = { ...surroundings.limitsOf(readProc(who, 'limits')) }
   return [
     found('ids', idsOf(status, mapsOf(who, facts, surroundings)), 'status'),
     found('capabilities', { ...status.capabilities }, 'status'),

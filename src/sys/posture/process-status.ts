@@ -27,19 +27,17 @@ export interface CapabilitySets {
   readonly ambient: string
 }
 
-/** Throws where a field is missing: a status that does not say whether something holds must not pass for one that does. */
+/**
+ * Throws where a field is missing: a status that does not say whether something holds must not pass for one that does. Asked for every program, so fields are sought
+ * where they begin a line; the kernel lets no name of a process begin one.
+ */
 export function parseStatus(text: string): ProcessStatus {
-  const fields = new Map<string, string>()
-  for (const line of text.split('\n')) {
-    const colon = line.indexOf(':')
-    if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 1).trim())
-  }
   const field = (name: string): string => {
-    const value = fields.get(name)
+    const value = fieldOf(text, name)
     if (value === undefined) throw new Error(`the kernel tells no ${name} of a process`)
     return value
   }
-  const filters = fields.get('Seccomp_filters')
+  const filters = fieldOf(text, 'Seccomp_filters')
   return {
     state: field('State').charAt(0),
     uids: numbers(field('Uid')),
@@ -60,10 +58,20 @@ export function parseStatus(text: string): ProcessStatus {
   }
 }
 
+function fieldOf(text: string, name: string): string | undefined {
+  const at = text.indexOf(`\n${name}:`)
+  if (at < 0) return undefined
+  const from = at + name.length + 2
+  const end = text.indexOf('\n', from)
+  return text.slice(from, end < 0 ? text.length : end).trim()
+}
+
 function numbers(words: string): number[] {
-  return words === '' ? [] : words.split(/\s+/).map(Number)
+  return words === '' ? [] : words.split(words.includes('\t') ? '\t' : ' ').map(Number)
 }
 
 function mask(digits: string): string {
-  return digits.replace(/^0+(?=.)/, '')
+  let zeros = 0
+  while (digits[zeros] === '0' && zeros < digits.length - 1) zeros += 1
+  return digits.slice(zeros)
 }

@@ -37,3 +37,9 @@ function sixOf(line: string): string[] {
 function countOnes(number: number): number {
   return number.toString(2).replaceAll('0', '').length
 }
+
+/** Of /proc/PID/net/dev: two lines of headings, then `NAME: numbers`. */
+export function interfacesOf(table: string): string[] {
+  const names = table.split('\n').flatMap((line) => /^\s*([^\s:|]+):/.exec(line)?.[1] ?? [])
+  return names.sort()
+}

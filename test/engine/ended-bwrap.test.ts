@@ -1,0 +1,39 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { expect, test } from 'vitest'
+import { createPlatform } from '../../src/compose.js'
+import type { PlatformProcess } from '../../src/contract/platform.js'
+import { collect } from './collect.js'
+import { openLined } from './lined.js'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+/** The latest may be in use still, and one that ended a moment ago may be counted by the kernel a little longer. */
+const fewAreLeft = 5
+
+async function leftOf(runs: number, start: () => Promise<PlatformProcess>): Promise<number> {
+  const programs: WeakRef<PlatformProcess>[] = []
+  for (let run = 0; run < runs; run += 1) {
+    const program = await start()
+    await collect(program)
+    await program.ended
+    programs.push(new WeakRef(program))
+  }
+  await sleep(20)
+  collectGarbage()
+  return programs.filter((program) => program.deref()).length
+}
+
+test('programs that have ended and left nothing are not kept', { timeout: 60_000 }, async () => {
+  await using platform = createPlatform()
+  const { id } = await platform.create({ driver: 'bwrap' })
+  expect(await leftOf(60, () => platform.start(id, { command: ['true'] }))).toBeLessThan(fewAreLeft)
+})
+
+test('nor are those of liners, whatever they left', { timeout: 60_000 }, async () => {
+  await using lined = await openLined()
+  const command = '(setsid sleep 100 >/dev/null 2>&1 &)'
+  expect(await leftOf(30, () => lined.sandbox.startLined({ command }, undefined))).toBeLessThan(fewAreLeft)
+})
