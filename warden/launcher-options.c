@@ -30,6 +30,8 @@
  *   --hide PATH                    unmounted where the runtime looks; may be repeated. Only with --runtime
  *   --within ID                    do what PROGRAM, which is bwrap, is told, within the container that this is the first process of, and as its first process, with
  *                                  this uid and gid inside. Only with --await, --join, --open, --open-folder and --read
+ *   --put PID ID                   what --mount names is bound in the container whose first process is PID, with uid ID: to NAME in its folder PROGRAM, on which
+ *                                  nothing else is mounted. That is all. Only with --mount
  */
 #include "launcher.h"
 
@@ -205,6 +207,11 @@ static int take_option(struct options *options, const char *name, char **values,
             .folder = strcmp(name, "--open-folder") == 0, .reads = strcmp(name, "--read") == 0, .fd = parse_fd(values[0]), .path = values[1]
         };
         options->open[next_index(&options->opens, MOST_OPENS, name)] = request;
+        return 2;
+    }
+    if (strcmp(name, "--put") == 0) {
+        options->put_into = (pid_t)parse_number(values[0], 0x7fffffff);
+        options->put_owner = parse_number(values[1], 0xfffffffe);
         return 2;
     }
     if (strcmp(name, "--map") == 0 && left >= 4)

@@ -113,6 +113,9 @@ struct options {
     /* Whether this is the first process of a container, in which the cell is built with this one id. */
     bool within;
     unsigned within_id;
+    /* The first process of a container that the mounts are put into, and whose it must be; 0 when they are not. */
+    pid_t put_into;
+    unsigned put_owner;
     char **program;
 };
 
@@ -169,8 +172,10 @@ bool is_folder(int source, const char *path);
 
 /* While the sources' mounts are still those of this namespace. */
 void clone_mounts(const struct options *options, int *trees);
-/* To /tmp/NAME each. */
-void attach_mounts(const struct options *options, const int *trees);
+/* To NAME in the folder each. */
+void attach_mounts(const struct options *options, const int *trees, const char *folder);
+/* Of the options, into the container of a process; PROGRAM is the folder there. */
+_Noreturn void put_mounts(struct options *options);
 
 /* Copies what will be laid under the writable root, and looks for what must not be seen of it. */
 void clone_layers(struct options *options);

@@ -25,7 +25,7 @@ import { readSocketCounts, type SocketCounts } from '../sys/posture/socket-count
 import { type GuestsView, observeGuests } from './guests-posture.js'
 
 /** The cgroups of a cell, as far as its posture needs them. */
-export type CellGroups = Pick<CellCgroup, 'joins' | 'places' | 'stated'>
+export type CellGroups = Pick<CellCgroup, 'joins' | 'places' | 'stated' | 'states'>
 
 /** Of a table with a hundred lines. */
 const mountTableBytes = 16_384
@@ -208,7 +208,8 @@ function statedLimits(groups: CellGroups | undefined): Observation[] {
   if (groups === undefined) return []
   const { memoryBytes, cpus, processes, readBytesPerSecond, writeBytesPerSecond } = groups.stated()
   const stated = { memory: memoryBytes, cpus, processes, readRate: readBytesPerSecond, writeRate: writeBytesPerSecond }
-  return Object.entries(stated).map(([name, value]) => kernel(`limit.${name}`, value ?? null, 'cgroup'))
+  const told = Object.entries(stated).filter(([name]) => groups.states?.has(name) ?? true)
+  return told.map(([name, value]) => kernel(`limit.${name}`, value ?? null, 'cgroup'))
 }
 
 function surroundingsOf({ warden, own }: CellView): Omit<Surroundings, 'cgroupOf'> {

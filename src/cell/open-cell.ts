@@ -34,6 +34,7 @@ export interface Opening {
   /** The one command that builds it: launcher, runtime and warden, each with its arguments. */
   readonly argv: (plan: CellPlan) => [string, ...string[]]
   readonly firstDoor?: number
+  readonly arrival?: CellPlan['arrival']
   /** Of the last line that was said: the runtime's own words, or undefined when it was somebody else. */
   readonly wordsOf: (line: string) => string | undefined
   /** What the cell is made of, where that is not as this process sees it. */
@@ -125,9 +126,10 @@ function usersOf({ ids }: Lease): GuestUser[] {
   return guestUsers(ids).map((user) => ({ ...user, groups }))
 }
 
-function planOf({ spec, lease, unveilable, sources, programs, firstDoor }: Opening): CellPlan {
+function planOf({ spec, lease, unveilable, sources, programs, firstDoor, arrival }: Opening): CellPlan {
   const { ids, cgroup } = lease
-  return { spec, ids, programs, ownerPid: process.pid, unveilable, sources, ...(firstDoor !== undefined && { firstDoor }), ...(cgroup && { cgroups: cgroup }) }
+  const told = { ...(firstDoor !== undefined && { firstDoor }), ...(arrival && { arrival }), ...(cgroup && { cgroups: cgroup }) }
+  return { spec, ids, programs, ownerPid: process.pid, unveilable, sources, ...told }
 }
 
 /** Resolves when the warden's first bytes are there to be read, which are left for whoever connects to it. */

@@ -12,7 +12,9 @@ import {
   writableFolders,
 } from '../../cell/arguments.js'
 import { copyCertificates, readCertificates } from '../../cell/cell-network.js'
+import { placedMounts } from '../../cell/placed-mounts.js'
 import { inContainer } from './image.js'
+import { mountPlace } from './mounts.js'
 
 /** What the first process of the container is told: the launcher, the words for a cell, and the warden with its own. */
 export function containerArgv(plan: CellPlan): [string, ...string[]] {
@@ -65,6 +67,7 @@ function rootWords(plan: CellPlan): string[] {
     ...writableFolders(ids).flatMap(({ path }) => (path.startsWith('/dev/') ? [] : ['--dir', path])),
     ...['--dir', '/run', '--symlink', '/run', '/var/run'],
     ...copyCertificates(spec),
+    ...placedMounts(plan).flatMap((mount) => [mount.mode === 'rw' ? '--bind' : '--ro-bind', mountPlace(mount), mount.from]),
     ...['--ro-bind', inContainer.warden, wardenPath],
   ]
 }

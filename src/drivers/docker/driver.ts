@@ -2,19 +2,24 @@ import { hostDevices } from '../../cell/arguments.js'
 import { type OwnPosture, readOwnPosture } from '../../cell/cell-posture.js'
 import type { CellSpawner } from '../../cell/cell-spawner.js'
 import { type HostFiles, readHostFiles } from '../../cell/expected-mounts.js'
-import { readHostFacts } from '../../cell/facts.js'
-import { checkLiners, checkRootMode } from '../../cell/mount-refusals.js'
+import { readHostFacts, readIdFacts } from '../../cell/facts.js'
+import { canMapRanges } from '../../cell/judgement.js'
+import { checkLiners, checkRootMode, mountFailure } from '../../cell/mount-refusals.js'
 import { openCell } from '../../cell/open-cell.js'
+import { placedMounts } from '../../cell/placed-mounts.js'
 import { createVeilMemory } from '../../cell/veil-memory.js'
 import type { Cell, CellSpec, Driver } from '../../contract/driver.js'
-import { SandboxError } from '../../contract/errors.js'
 import { type Cgroups, type CgroupsUnavailable, detectCgroups } from '../../sys/cgroups.js'
 import { type EngineAddress, engineAddress } from '../../sys/docker/address.js'
 import { createEngineClient, type EngineClient } from '../../sys/docker/client.js'
-import { containerArgv } from './arguments.js'
+import { type MountSources, openMountSources } from '../../sys/mount-source.js'
+import type { ForbiddenTree } from '../../sys/mount-source-rules.js'
+import { containerArgv, groupDoors } from './arguments.js'
 import { type ContainerPrograms, importImage } from './image.js'
-import { type ContainerLease, type ContainerLessor, createContainerLessor } from './lease.js'
-import { noMounts, probeDocker, wordsOf } from './probe.js'
+import { type ContainerLease, type ContainerLessor, createRootLessor, createUserLessor, type Standing } from './lease.js'
+import { engineTrees } from './mounts.js'
+import { settleNear } from './near.js'
+import { probeDocker, wordsOf } from './probe.js'
 import { type Dialect, dialectOf } from './dialect.js'
 import { spawnContainer } from './spawner.js'
 import { sweepContainers } from './sweep.js'
@@ -32,38 +37,46 @@ export interface DockerDriverOptions {
 
 /** Nothing is touched before the driver is used. */
 export function createDockerDriver(options: DockerDriverOptions = {}): Driver {
+  const standing: Standing = canMapRanges(readIdFacts()) ? 'root' : 'user'
   const engine = remember(() => createEngineClient(options.address ?? engineAddress()))
   const cgroups = remember(() => options.cgroups ?? detectCgroups())
-  const workshop = remember(async () => openWorkshop({ engine: await engine(), cgroups: await cgroups(), options }))
+  const workshop = remember(async () => openWorkshop({ engine: await engine(), cgroups: await cgroups(), options, standing }))
   const veils = createVeilMemory()
-  const openWith = async (spec: CellSpec, signal: AbortSignal): Promise<Cell> => {
+  const openWith = async (spec: CellSpec, sources: MountSources, signal: AbortSignal): Promise<Cell> => {
     const { lessor, own, dialect, spawnFor } = await workshop()
     const lease = lessor.lease(spec)
-    const spawn = spawnFor({ spec, lease, signal })
-    const argv = containerArgv
-    const programs = { launcher: '', warden: '' }
+    const spawn = spawnFor({ spec, lease, sources, signal })
+    const told = { argv: containerArgv, arrival: arrivals[standing], programs: { launcher: '', warden: '' }, wordsOf }
     const host = withContainerDevices(readHostFiles(), dialect)
     try {
-      return await openCell({ spec, lease, signal, spawn, own, unveilable: veils.unveilable(), sources: [], programs, argv, wordsOf, host })
+      return await openCell({ spec, lease, signal, spawn, own, unveilable: veils.unveilable(), sources: sources.list, host, ...told })
     } catch (error) {
-      if (veils.learn(error, spec.root)) return openWith(spec, signal)
-      throw error
+      if (veils.learn(error, spec.root)) return openWith(spec, sources, signal)
+      throw mountFailure(error, spec.mounts)
     }
   }
   const open = async (spec: CellSpec, signal: AbortSignal): Promise<Cell> => {
     signal.throwIfAborted()
     checkRootMode(spec, 'single')
     checkLiners(spec)
-    if (spec.mounts.length > 0) throw new SandboxError('unsupported', `mounts are not available: ${noMounts}`, { hint: 'glovebox doctor' })
-    return openWith(spec, signal)
+    const sources = openMountSources(spec.mounts, standing === 'root' ? 'range' : 'single', spec.mounts.length === 0 ? [] : (await workshop()).trees)
+    try {
+      return await openWith(spec, sources, signal)
+    } finally {
+      sources.close()
+    }
   }
-  const ask = (): ReturnType<Driver['probe']> => probeDocker({ open, engine, cgroups, sharedFiles: () => veils.describe(), runtime: options.runtime })
+  const ask = (): ReturnType<Driver['probe']> => probeDocker({ open, engine, cgroups, sharedFiles: () => veils.describe(), runtime: options.runtime, standing })
   return { name: 'docker', tier: 'container', standby: true, probe: remember(ask, ({ available }) => available), open }
 }
+
+/** As root the engine need not know what is mounted; an ordinary user has nobody else to ask. */
+const arrivals = { root: 'put', user: 'engine' } as const
 
 interface Order {
   readonly spec: CellSpec
   readonly lease: ContainerLease
+  readonly sources: MountSources
   readonly signal: AbortSignal
 }
 
@@ -72,6 +85,8 @@ interface Workshop {
   readonly lessor: ContainerLessor
   readonly own: OwnPosture
   readonly dialect: Dialect
+  /** Of the engine's own, which no cell may have. */
+  readonly trees: readonly ForbiddenTree[]
   readonly spawnFor: (order: Order) => CellSpawner
 }
 
@@ -79,25 +94,38 @@ interface WorkshopParts {
   readonly engine: EngineClient
   readonly cgroups: Cgroups | CgroupsUnavailable
   readonly options: DockerDriverOptions
+  readonly standing: Standing
 }
 
 /** Clears away what dead owners left, and makes sure of the image. */
-async function openWorkshop({ engine, cgroups, options: { programs, runtime } }: WorkshopParts): Promise<Workshop> {
+async function openWorkshop({ engine, cgroups, options: { programs, runtime }, standing }: WorkshopParts): Promise<Workshop> {
   await sweepContainers(engine)
-  const [image, lessor, dialect] = await Promise.all([importImage(engine, programs), createContainerLessor(cgroups), dialectOf(engine)])
-  const own = withContainerFilter(readOwnPosture())
+  const [image, lessor, dialect, info] = await Promise.all([
+    importImage(engine, programs),
+    standing === 'root' ? createRootLessor(cgroups) : createUserLessor(),
+    dialectOf(engine),
+    engine.call('GET', '/info') as Promise<{ readonly DockerRootDir?: string }>,
+  ])
   const { openFiles } = readHostFacts()
+  const common = { engine, image, dialect, openFiles, runtime }
   return {
     lessor,
-    own,
+    own: withContainerFilter(readOwnPosture()),
     dialect,
+    trees: engineTrees(engine, info.DockerRootDir),
     spawnFor:
-      ({ spec, lease, signal }) =>
+      ({ spec, lease, sources, signal }) =>
       async ({ argv }) => {
         // The doors to the groups are bound into the container, so they come first.
         await lease.buildGroups()
-        const { hostId, cgroup: groups } = lease
-        return spawnContainer({ engine, signal, spec, cgroups: groups, argv: argv(process.pid), image, hostId, dialect, openFiles, runtime })
+        const mounts = placedMounts({ spec, ids: lease.ids, programs: { launcher: '', warden: '' }, ownerPid: process.pid, sources: sources.list })
+        return spawnContainer({
+          ...common,
+          ...{ spec, signal, ids: lease.hostIds, argv: argv(process.pid), goesOn: lease.cgroup === undefined },
+          groups: lease.engineCgroup ? 'engine' : { doors: lease.cgroup ? groupDoors(lease.cgroup) : [] },
+          bound: arrivals[lease.standing] === 'engine' ? mounts : [],
+          settle: ({ pid }) => settleNear({ spec, lease, mounts }, pid),
+        })
       },
   }
 }

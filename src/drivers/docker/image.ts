@@ -9,12 +9,19 @@ import { EngineError, type EngineClient } from '../../sys/docker/client.js'
 import { encodeHeader, paddingOf, type TarHeader } from '../../sys/tar-header.js'
 
 /** Where things are in the container, before the cell is built out of them. */
-export const inContainer = { launcher: '/launcher', warden: '/warden', template: '/template', groups: '/groups', certificates: '/certificates.pem' } as const
+export const inContainer = {
+  launcher: '/launcher',
+  warden: '/warden',
+  template: '/template',
+  groups: '/groups',
+  mounts: '/mounts',
+  certificates: '/certificates.pem',
+} as const
 
 /** Podman takes a name without a host for one of a registry's. */
 const repository = 'localhost/glovebox-cell'
 /** What the engine and the launcher mount onto; the launcher makes the root of the cell in the last. */
-const folders = ['dev', 'etc', 'proc', 'sys', inContainer.template.slice(1), inContainer.groups.slice(1), 'tmp', 'tmp/.root']
+const folders = ['dev', 'etc', 'proc', 'sys', inContainer.template.slice(1), inContainer.groups.slice(1), inContainer.mounts.slice(1), 'tmp', 'tmp/.root']
 const importMs = 120_000
 
 export interface ContainerPrograms {

@@ -1,13 +1,13 @@
 import { type FailedTrial, lastLine, missingPrograms } from '../../cell/judgement.js'
 import { readHostFacts, type HostFacts } from '../../cell/facts.js'
 import { type Mechanism, probeHost } from '../../cell/probe.js'
-import type { Cell, CellSpec, Obstacle, Probe } from '../../contract/driver.js'
+import type { Cell, CellSpec, Enforcement, Obstacle, Probe } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { describeAddress } from '../../sys/docker/address.js'
 import type { EngineClient } from '../../sys/docker/client.js'
-
-export const noMounts = 'the engine binds folders by their paths and cannot say whose they are in the cell'
+import { heldByEngine, onlyOneGroup } from './engine-cgroup.js'
+import type { Standing } from './lease.js'
 
 /** Whatever the engine says of its own begins so. */
 export function wordsOf(line: string): string | undefined {
@@ -20,6 +20,7 @@ export interface DockerProbeOptions {
   readonly cgroups: () => Promise<Cgroups | CgroupsUnavailable>
   readonly sharedFiles: () => string
   readonly runtime: string | undefined
+  readonly standing: Standing
 }
 
 interface DockerFacts extends HostFacts {
@@ -31,6 +32,8 @@ interface EngineFacts {
   readonly version: string
   readonly runtimes: readonly string[]
   readonly runtime: string
+  /** Which limits it says that it can hold a container to. */
+  readonly holds: Readonly<Record<'memory' | 'cpus', boolean>>
 }
 
 /** Never throws: what goes wrong is an obstacle. */
@@ -46,39 +49,64 @@ export async function probeDocker(options: DockerProbeOptions): Promise<Probe> {
     obstaclesBefore,
     obstacleOf,
   }
-  const { open, cgroups, sharedFiles } = options
+  const { open, sharedFiles, standing } = options
+  const cgroups = standing === 'root' ? options.cgroups : () => Promise.resolve(groupsOf(engine))
   const found = await probeHost({ mechanism, open, cgroups, sharedFiles, trials: undefined })
-  const why = { available: false, why: noMounts } as const
   return {
     ...found,
     users: { user: { available: true }, root: { available: false, why: 'the container has a single id, without any capability' } },
     features: {
       ...found.features,
-      'mounts-ro': why,
-      'mounts-overlay': why,
-      'mounts-rw': why,
       'root-overlay': { available: false, why: 'the root of the container is read-only' },
     },
-    facts: { ...found.facts, ids: 'one for each cell, from 0x78000000 up', ...engineWords(engine) },
+    facts: { ...found.facts, ids: idWords[standing], ...engineWords(engine) },
   }
 }
+
+const idWords: Readonly<Record<Standing, string>> = {
+  root: 'one for each cell, from 0x78000000 up',
+  user: 'that of whoever calls, without further groups',
+}
+
+/** Without groups of ours the engine's hold what they can hold exactly. */
+function groupsOf(engine: DockerFacts['engine'] | undefined): CgroupsUnavailable {
+  const held = engine && 'holds' in engine ? engine.holds : { memory: false, cpus: false }
+  const judge = (name: (typeof heldByEngine)[number]): Enforcement => {
+    if (!heldByEngine.includes(name)) return { enforced: false, why: onlyOneGroup }
+    return held[name as keyof typeof held]
+      ? { enforced: true, by: 'the cgroup that the container engine makes for the cell' }
+      : { enforced: false, why: unheld }
+  }
+  const names = ['memory', 'cpus', 'cpuTime', 'processes', 'readRate', 'writeRate'] as const
+  return { unavailable: onlyOneGroup, enforces: Object.fromEntries(names.map((name) => [name, judge(name)])) as NonNullable<CgroupsUnavailable['enforces']> }
+}
+
+const unheld = 'the container engine says that it cannot hold a container to it'
 
 function engineWords(engine: DockerFacts['engine'] | undefined): Record<string, string> {
   return engine && 'address' in engine ? { runtime: engine.runtime, runtimes: engine.runtimes.join(', ') } : {}
 }
 
+interface EngineInfo {
+  readonly Runtimes?: Readonly<Record<string, unknown>>
+  readonly DefaultRuntime?: string
+  readonly MemoryLimit?: boolean
+  readonly SwapLimit?: boolean
+  readonly CpuCfsQuota?: boolean
+}
+
 async function askEngine({ engine, runtime }: DockerProbeOptions): Promise<DockerFacts['engine']> {
   try {
     const client = await engine()
-    const [version, info] = (await Promise.all([client.call('GET', '/version'), client.call('GET', '/info')])) as [
-      { readonly Version?: string },
-      { readonly Runtimes?: Readonly<Record<string, unknown>>; readonly DefaultRuntime?: string },
-    ]
+    const [version, info] = (await Promise.all([client.call('GET', '/version'), client.call('GET', '/info')])) as [{ readonly Version?: string }, EngineInfo]
     const runtimes = Object.keys(info.Runtimes ?? {}).sort()
     if (runtime !== undefined && !runtimes.includes(runtime)) {
       return { what: `no runtime ${runtime}`, why: `the engine knows ${runtimes.join(', ')}`, hint: 'docker info' }
     }
-    return { address: describeAddress(client.address), version: version.Version ?? 'unknown', runtimes, runtime: runtime ?? info.DefaultRuntime ?? 'unknown' }
+    return {
+      ...{ address: describeAddress(client.address), version: version.Version ?? 'unknown', runtimes, runtime: runtime ?? info.DefaultRuntime ?? 'unknown' },
+      holds: { memory: info.MemoryLimit === true && info.SwapLimit !== false, cpus: info.CpuCfsQuota === true },
+    }
   } catch (error) {
     const { message, hint } = error instanceof SandboxError ? error : { message: String(error), hint: undefined }
     return { what: 'no container engine', why: message, hint: hint ?? 'docker version' }
@@ -91,9 +119,7 @@ function obstaclesBefore(facts: DockerFacts): Obstacle[] {
       { what: 'not Linux', why: `what is in a container of ours is built for Linux and this is ${facts.platform}`, hint: 'export GLOVEBOX_URL=https://…' },
     ]
   }
-  const engine = 'what' in facts.engine ? [facts.engine] : []
-  if (facts.uid === 0 || engine.length > 0) return [...engine, ...missingPrograms(facts)]
-  return [{ what: 'not root', why: 'only root can read from the kernel what holds around the containers of an engine', hint: 'sudo glovebox doctor' }]
+  return [...('what' in facts.engine ? [facts.engine] : []), ...missingPrograms(facts)]
 }
 
 function obstacleOf(_facts: DockerFacts, { said, hint }: FailedTrial): Obstacle {

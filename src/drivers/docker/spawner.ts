@@ -1,16 +1,26 @@
 /** A container as a process whose stdin and stdout are ours: made, attached to, started, and waited for until the engine has removed it. */
-import { statSync, writeFileSync } from 'node:fs'
 import { SandboxError } from '../../contract/errors.js'
 import { type AttachedStreams, attachedStreams } from '../../sys/docker/attach.js'
 import { EngineError, type EngineClient } from '../../sys/docker/client.js'
-import { uidOf } from '../../sys/processes.js'
 import { type ProcessEnd, type SpawnedProcess, spawnedProcess } from '../../sys/spawn.js'
-import { templatePlace } from './arguments.js'
 import { type ContainerOrder, containerConfig } from './container.js'
 
 export interface ContainerSpawn extends ContainerOrder {
   readonly engine: EngineClient
   readonly signal: AbortSignal
+  /**
+   * While the first process waits: makes sure of what was built, and puts in what is missing. Resolves to the number that the process has here, or to none that any has
+   * where it cannot be seen.
+   */
+  readonly settle: (container: StartedContainer) => Promise<number>
+  /** Whether the first process goes on when that is done; otherwise whoever asked for it tells it to. */
+  readonly goesOn: boolean
+}
+
+export interface StartedContainer {
+  readonly id: string
+  /** As the engine tells it. */
+  readonly pid: number
 }
 
 const startMs = 60_000
@@ -32,13 +42,10 @@ export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProc
       const { promise: lost, giveUp } = surrender(streams)
       const ended = Promise.race([waitFor(engine, id), lost])
       await engine.call('POST', `/containers/${id}/start`, { timeoutMs: startMs })
-      const pid = await firstProcess({ order, id, streams, ended })
-      recogniseTemplate(order, pid)
-      enterGroups(order, pid)
-      // With groups, whoever made them says that it may go on.
-      if (!order.cgroups) streams.stdin.write('+')
+      const monitor = await order.settle({ id, pid: await firstProcess({ order, id, streams, ended }) })
+      if (order.goesOn) streams.stdin.write('+')
       endWithChannel({ engine, id, streams, ended })
-      return spawned({ streams, ended, monitor: pid, remove: () => void removeOrElse({ engine, id, giveUp }) })
+      return spawned({ streams, ended, monitor, remove: () => void removeOrElse({ engine, id, giveUp }) })
     } catch (error) {
       streams.stdin.destroy()
       throw error
@@ -114,20 +121,7 @@ async function firstProcess({ order, id, streams, ended }: Started): Promise<num
   const found = (await order.engine.call('GET', `/containers/${id}/json`)) as { readonly State?: { readonly Pid?: unknown } }
   const pid = Number(found.State?.Pid ?? 0)
   if (pid === 0) throw await earlyEnd(streams, ended)
-  if (ownerOf(pid) !== order.hostId) {
-    throw new SandboxError('unsupported', 'the container engine runs on another machine, or where this process cannot see what it starts', {
-      hint: 'export DOCKER_HOST=unix:///var/run/docker.sock',
-    })
-  }
   return pid
-}
-
-function ownerOf(pid: number): number | undefined {
-  try {
-    return uidOf(pid)
-  } catch {
-    return undefined
-  }
 }
 
 async function earlyEnd({ stderr, stdout }: AttachedStreams, ended: Promise<ProcessEnd>): Promise<SandboxError> {
@@ -137,22 +131,6 @@ async function earlyEnd({ stderr, stdout }: AttachedStreams, ended: Promise<Proc
   const { code } = await ended
   const words = said.trim().split('\n').at(-1) || `its container ended with status ${code}`
   return new SandboxError('unavailable', `the cell did not open: ${words}`, { hint: 'glovebox doctor' })
-}
-
-/** An engine may have other mounts than this process, or bind something else: what it shows must be the very folders that were meant. */
-function recogniseTemplate({ spec }: ContainerSpawn, pid: number): void {
-  spec.root.binds.forEach(({ source, target }, index) => {
-    const [meant, shown] = [statSync(source), statSync(`/proc/${pid}/root${templatePlace(index)}`)]
-    if (meant.dev === shown.dev && meant.ino === shown.ino) return
-    throw new SandboxError('not-enforced', `${target} of the cell: the container engine shows something else than ${source} of this machine`, {
-      hint: 'glovebox doctor',
-    })
-  })
-}
-
-/** It waits for a word of ours until then, has a single thread, and cannot enter them by itself. */
-function enterGroups({ cgroups }: ContainerSpawn, pid: number): void {
-  for (const door of cgroups?.joins ?? []) writeFileSync(door, `${pid}`)
 }
 
 interface Ending {
