@@ -121,7 +121,7 @@ async function openWorkshop({ engine, cgroups, options: { programs, runtime }, s
         const mounts = placedMounts({ spec, ids: lease.ids, programs: { launcher: '', warden: '' }, ownerPid: process.pid, sources: sources.list })
         return spawnContainer({
           ...common,
-          ...{ spec, signal, ids: lease.hostIds, argv: argv(process.pid), goesOn: lease.cgroup === undefined },
+          ...{ spec, signal, ids: lease.hostIds, argv: argv(process.pid), goesOn: lease.cgroup === undefined, remains: lease.remains },
           groups: lease.engineCgroup ? 'engine' : { doors: lease.cgroup ? groupDoors(lease.cgroup) : [] },
           bound: arrivals[lease.standing] === 'engine' ? mounts : [],
           settle: ({ pid }) => settleNear({ spec, lease, mounts }, pid),

@@ -13,6 +13,8 @@ export interface ContainerSpawn extends ContainerOrder {
    * where it cannot be seen.
    */
   readonly settle: (container: StartedContainer) => Promise<number>
+  /** What is left of the cell here; an engine that says that all is gone need not be believed. */
+  readonly remains: () => readonly number[]
   /** Whether the first process goes on when that is done; otherwise whoever asked for it tells it to. */
   readonly goesOn: boolean
 }
@@ -23,6 +25,8 @@ export interface StartedContainer {
   readonly pid: number
 }
 
+/** As one is told of whose end nobody vouches for: what is left is looked for and ended. */
+const killed: ProcessEnd = { code: null, signal: 'SIGKILL' }
 const startMs = 60_000
 const removeMs = 10_000
 const aliveMs = 1000
@@ -45,13 +49,13 @@ export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProc
       const monitor = await order.settle({ id, pid: await firstProcess({ order, id, streams, ended }) })
       if (order.goesOn) streams.stdin.write('+')
       endWithChannel({ engine, id, streams, ended })
-      return spawned({ streams, ended, monitor, remove: () => void removeOrElse({ engine, id, giveUp }) })
+      return spawned({ streams, ended, monitor, remains: order.remains, remove: () => void removeOrElse({ engine, id, giveUp }) })
     } catch (error) {
       streams.stdin.destroy()
       throw error
     }
   } catch (error) {
-    await remove(engine, id)
+    await removeWhole(engine, id)
     throw error
   }
 }
@@ -75,6 +79,13 @@ export async function remove(engine: EngineClient, id: string): Promise<void> {
   }
 }
 
+/** The engine may be about to remove it because its stdin has ended, and says so before it has: until then it is listed. */
+async function removeWhole(engine: EngineClient, id: string): Promise<void> {
+  const gone = engine.call('POST', `/containers/${id}/wait`, { query: { condition: 'removed' }, timeoutMs: removeMs }).catch(() => undefined)
+  await remove(engine, id)
+  await gone
+}
+
 /** An engine that does not answer is not waited for either: the processes of the cell are then ended without it, and it finds that out when it can. */
 async function removeOrElse({ engine, id, giveUp }: { readonly engine: EngineClient; readonly id: string; readonly giveUp: () => void }): Promise<void> {
   try {
@@ -92,7 +103,7 @@ function surrender({ stdin }: AttachedStreams): { readonly promise: Promise<Proc
   const promise = new Promise<ProcessEnd>((resolve) => {
     giveUp = () => {
       stdin.destroy()
-      resolve({ code: null, signal: 'SIGKILL' })
+      resolve(killed)
     }
   })
   return { promise, giveUp }
@@ -106,7 +117,7 @@ async function waitFor(engine: EngineClient, id: string): Promise<ProcessEnd> {
   } catch {
     // An engine that went away cannot vouch for anything: what is left is looked for.
     await remove(engine, id).catch(() => undefined)
-    return { code: null, signal: 'SIGKILL' }
+    return killed
   }
 }
 
@@ -154,11 +165,12 @@ interface Spawned {
   readonly ended: Promise<ProcessEnd>
   /** The first process of the container, whose child the warden is. */
   readonly monitor: number
+  readonly remains: ContainerSpawn['remains']
   readonly remove: () => void
 }
 
-function spawned({ streams, ended, monitor, remove: end }: Spawned): SpawnedProcess {
-  return spawnedProcess({
+function spawned({ streams, ended, monitor, remains, remove: end }: Spawned): SpawnedProcess {
+  const container = spawnedProcess({
     pid: monitor,
     ...streams,
     pipes: new Map(),
@@ -169,4 +181,11 @@ function spawned({ streams, ended, monitor, remove: end }: Spawned): SpawnedProc
       return () => clearInterval(alive)
     },
   })
+  return {
+    ...container,
+    wait: async () => {
+      const told = await container.wait()
+      return remains().length > 0 ? killed : told
+    },
+  }
 }
