@@ -50,7 +50,7 @@ export function readOwnPosture(): OwnPosture {
 
 export interface PostureOptions {
   readonly own: OwnPosture
-  /** The runtime's monitor, whose child the warden is. */
+  /** The runtime's, whose child the warden is. */
   readonly monitorPid: number
   readonly groups: CellGroups | undefined
   /** To the launcher's process that reads one filter; undefined where there is none. */
@@ -72,7 +72,7 @@ export function createCellPosture({ own, monitorPid, groups, inspector }: Postur
   const look = async (subject: PostureSubject): Promise<readonly Posture[]> => {
     const found = known === undefined ? findWarden(monitorPid) : undefined
     known ??= found as Warden
-    const view: CellView = { warden: known, groups, own }
+    const view: CellView = { warden: known, groups, own, monitor: monitorPid }
     // Later there are those of programs.
     if (subject.kind === 'cell') return [observeCell(view, found ?? readWarden(known.pid), (born ??= readSocketCounts(known.pid)))]
     return subject.kind === 'program' ? [await observeProgram({ view, subject, filters })] : observeGuests(guestsOf(view))
@@ -105,6 +105,7 @@ interface CellView {
   readonly warden: Warden
   readonly groups: CellGroups | undefined
   readonly own: OwnPosture
+  readonly monitor: number
 }
 
 type ProgramSubject = Extract<PostureSubject, { kind: 'program' }>
@@ -162,8 +163,7 @@ function observeCell(view: CellView, now: Warden, born: SocketCounts): Posture {
 
 /** Two lines of headings, then `NAME: numbers`. */
 function interfacesOf(table: string): string[] {
-  const names = table.split('\n').flatMap((line) => /^\s*([^\s:|]+):/.exec(line)?.[1] ?? [])
-  return names.sort()
+  return [...table.matchAll(/^\s*([^\s:|]+):/gm)].map(([, name = '']) => name).sort()
 }
 
 function routesOf(pid: number): string[] {
@@ -206,10 +206,9 @@ function wardenOutside(pid: number, { joins }: CellGroups, places: GroupPlaces):
 
 function statedLimits(groups: CellGroups | undefined): Observation[] {
   if (groups === undefined) return []
-  const { memoryBytes, cpus, processes, readBytesPerSecond, writeBytesPerSecond } = groups.stated()
-  const stated = { memory: memoryBytes, cpus, processes, readRate: readBytesPerSecond, writeRate: writeBytesPerSecond }
-  const told = Object.entries(stated).filter(([name]) => groups.states?.has(name) ?? true)
-  return told.map(([name, value]) => kernel(`limit.${name}`, value ?? null, 'cgroup'))
+  const { memoryBytes: memory, cpus, processes, readBytesPerSecond: readRate, writeBytesPerSecond: writeRate } = groups.stated()
+  const stated = { memory, cpus, processes, readRate, writeRate }
+  return Object.entries(stated).flatMap(([name, value]) => (groups.states?.has(name) === false ? [] : [kernel(`limit.${name}`, value ?? null, 'cgroup')]))
 }
 
 function surroundingsOf({ warden, own }: CellView): Omit<Surroundings, 'cgroupOf'> {
@@ -218,8 +217,9 @@ function surroundingsOf({ warden, own }: CellView): Omit<Surroundings, 'cgroupOf
 }
 
 function guestsOf(view: CellView): GuestsView {
-  const { warden, groups } = view
-  return { places: { first: warden.pid, pidNamespace: warden.namespaces.pid, folders: groups?.places(undefined) }, surroundings: surroundingsOf(view) }
+  const { warden, groups, monitor } = view
+  const places = { first: warden.pid, monitor, pidNamespace: warden.namespaces.pid, folders: groups?.places(undefined) }
+  return { places, surroundings: surroundingsOf(view) }
 }
 
 interface ProgramLook {

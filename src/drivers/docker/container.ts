@@ -31,7 +31,6 @@ const keeperBytes = 256 * 2 ** 10
 const headroomProcesses = 16
 const periodUs = 100_000
 const leastQuotaUs = 1000
-const leastSocketBytes = 2 ** 20
 
 /** What the engine is asked for. Nothing of it is privileged, and the engine's own socket is nowhere in it. */
 export function containerConfig(order: ContainerOrder): object {
@@ -81,8 +80,6 @@ function hostConfig(order: ContainerOrder): object {
     Memory: bound,
     // Together with swap: the same, so none.
     MemorySwap: bound,
-    // Of cgroups version 1, which counts what sockets hold apart.
-    ...(isExact && { KernelMemoryTCP: Math.max(leastSocketBytes, Math.round(memoryBytes / 16)) }),
     // As slices of time: a number of processors may not be more than there are.
     CpuPeriod: periodUs,
     CpuQuota: Math.max(leastQuotaUs, Math.round(cpus * periodUs)),

@@ -15,6 +15,7 @@ import { createEngineClient, type EngineClient } from '../../sys/docker/client.j
 import { type MountSources, openMountSources } from '../../sys/mount-source.js'
 import type { ForbiddenTree } from '../../sys/mount-source-rules.js'
 import { containerArgv, groupDoors } from './arguments.js'
+import { type EngineGroups, heldByEngine, namesHeld } from './engine-cgroup.js'
 import { type ContainerPrograms, importImage } from './image.js'
 import { type ContainerLease, type ContainerLessor, createRootLessor, createUserLessor, type Standing } from './lease.js'
 import { engineTrees } from './mounts.js'
@@ -99,12 +100,12 @@ interface WorkshopParts {
 
 /** Clears away what dead owners left, and makes sure of the image. */
 async function openWorkshop({ engine, cgroups, options: { programs, runtime }, standing }: WorkshopParts): Promise<Workshop> {
+  const info = (await engine.call('GET', '/info')) as EngineGroups & { readonly DockerRootDir?: string }
   await sweepContainers(engine)
-  const [image, lessor, dialect, info] = await Promise.all([
+  const [image, lessor, dialect] = await Promise.all([
     importImage(engine, programs),
-    standing === 'root' ? createRootLessor(cgroups) : createUserLessor(),
+    standing === 'root' ? createRootLessor(cgroups) : createUserLessor(namesHeld(heldByEngine(info))),
     dialectOf(engine),
-    engine.call('GET', '/info') as Promise<{ readonly DockerRootDir?: string }>,
   ])
   const { openFiles } = readHostFacts()
   const common = { engine, image, dialect, openFiles, runtime }

@@ -2,6 +2,7 @@
  * The groups that an engine made for a container, where there can be none of ours: the whole container is held to the limits, warden and launcher included, and runs are
  * not told apart. They are only read.
  */
+import type { Enforcement } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { CellCgroup } from '../../sys/cell-cgroup.js'
 import { Group, kernelTree } from '../../sys/cgroup-files.js'
@@ -11,8 +12,31 @@ import type { CgroupRun, CgroupRunLimits } from '../../sys/cgroup-runs.js'
 import type { CgroupLimit } from '../../sys/cgroups.js'
 import { readProc } from '../../sys/posture/proc-files.js'
 
-/** What an engine can hold a container to without holding what serves its guests to less than they may have. */
-export const heldByEngine: readonly CgroupLimit[] = ['memory', 'cpus']
+/** What /info of an engine says of its cgroups. */
+export interface EngineGroups {
+  readonly CgroupVersion?: string
+  readonly MemoryLimit?: boolean
+  readonly SwapLimit?: boolean
+  readonly CpuCfsQuota?: boolean
+}
+
+/** Why some of what cgroups of ours do is not to be had of an engine's. */
+export const onlyOneGroup = 'the cgroups are the container engine’s, one for all that is in the container'
+const unheld = 'the container engine says that it cannot hold a container to it'
+const socketsApart = 'cgroups version 1 count apart what sockets hold, and runtimes of containers do not bound that'
+
+/** What an engine can hold a container to, and nothing less than that. */
+export function heldByEngine({ CgroupVersion, MemoryLimit, SwapLimit, CpuCfsQuota }: EngineGroups): Readonly<Record<CgroupLimit, Enforcement>> {
+  const yes: Enforcement = { enforced: true, by: 'the cgroup that the container engine makes for the cell' }
+  const no = (why: string): Enforcement => ({ enforced: false, why })
+  const memory = MemoryLimit !== true || SwapLimit === false ? no(unheld) : CgroupVersion === '2' ? yes : no(socketsApart)
+  const alike = no(onlyOneGroup)
+  return { memory, cpus: CpuCfsQuota === true ? yes : no(unheld), cpuTime: alike, processes: alike, readRate: alike, writeRate: alike }
+}
+
+export function namesHeld(held: Readonly<Record<CgroupLimit, Enforcement>>): readonly CgroupLimit[] {
+  return (Object.keys(held) as CgroupLimit[]).filter((name) => held[name].enforced)
+}
 
 interface Place {
   readonly version: 1 | 2
@@ -38,13 +62,14 @@ const nothing: Counts & StatedLimits = {
 export class EngineCgroup implements CellCgroup {
   readonly guestJoins = []
   readonly runJoins = []
-  readonly states: ReadonlySet<string> = new Set(heldByEngine)
+  readonly states: ReadonlySet<string>
   readonly #limits: CgroupLimits
   readonly #underWay = new Set<EngineRun>()
   #places: readonly Place[] = []
 
-  constructor(limits: CgroupLimits) {
+  constructor(limits: CgroupLimits, holds: readonly CgroupLimit[]) {
     this.#limits = limits
+    this.states = new Set(holds)
   }
 
   /** Where the first process of the container is, once it is there. */
@@ -81,8 +106,7 @@ export class EngineCgroup implements CellCgroup {
   beginRun({ memoryBytes, processes }: CgroupRunLimits): CgroupRun {
     const asked = [memoryBytes !== undefined && 'limits.memory', processes !== undefined && 'limits.processes'].filter((name) => name !== false)
     if (asked.length > 0) throw new SandboxError('unsupported', `${asked.join(', ')} of a single run: ${onlyOneGroup}`, { hint: 'glovebox doctor' })
-    const run = new EngineRun(() => this.usage().oomKills, this.#underWay)
-    return run
+    return new EngineRun(() => this.usage().oomKills, this.#underWay)
   }
 
   limit(): void {
@@ -123,9 +147,6 @@ export class EngineCgroup implements CellCgroup {
     return Object.assign({}, ...answers) as T
   }
 }
-
-/** Why some of what cgroups of ours do is not to be had of an engine's. */
-export const onlyOneGroup = 'the cgroups are the container engine’s, one for all that is in the container'
 
 /** Of version 2 the controllers are those that there are files of. */
 function placesIn({ version, controllers, own }: CgroupMount): Place[] {

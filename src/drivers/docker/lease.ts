@@ -8,7 +8,7 @@ import { createCellRecords } from '../../sys/cell-records.js'
 import type { CgroupLimit, Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { argumentsOf, findProcesses, killProcess } from '../../sys/processes.js'
 import { createUidRanges, processesIn } from '../../sys/uid-ranges.js'
-import { EngineCgroup, heldByEngine } from './engine-cgroup.js'
+import { EngineCgroup } from './engine-cgroup.js'
 
 /** How this process stands to the engine: it may do everything on the engine's machine; it is an ordinary user there, to whom the engine listens. */
 export type Standing = 'root' | 'user'
@@ -80,7 +80,7 @@ export async function createRootLessor(cgroups: Cgroups | CgroupsUnavailable): P
 }
 
 /** The id of whoever calls, so that what holds around the container can be read from the kernel; without any of its further groups, the engine's among them. */
-export function createUserLessor(): ContainerLessor {
+export function createUserLessor(holds: readonly CgroupLimit[]): ContainerLessor {
   const records = createCellRecords({ sweep: (cellId) => findRemains(cellId).forEach(killProcess) })
   const inTurn = createTurnstile(mostEndings)
   return {
@@ -89,7 +89,7 @@ export function createUserLessor(): ContainerLessor {
       try {
         const record = records.claim(spec.id)
         const hostIds = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
-        const engineCgroup = new EngineCgroup(cgroupLimits(spec, spec.limits))
+        const engineCgroup = new EngineCgroup(cgroupLimits(spec, spec.limits), holds)
         const release = (): Promise<void> => {
           record.release()
           held?.[Symbol.dispose]()
@@ -102,7 +102,7 @@ export function createUserLessor(): ContainerLessor {
           cgroup: engineCgroup,
           engineCgroup,
           buildGroups: () => Promise.resolve(),
-          holds: heldByEngine,
+          holds,
           remains: () => [...new Set([...findRemains(spec.id), ...engineCgroup.processes()])],
           inTurn,
           clear: () => undefined,

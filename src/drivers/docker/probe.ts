@@ -1,12 +1,12 @@
 import { type FailedTrial, lastLine, missingPrograms } from '../../cell/judgement.js'
 import { readHostFacts, type HostFacts } from '../../cell/facts.js'
 import { type Mechanism, probeHost } from '../../cell/probe.js'
-import type { Cell, CellSpec, Enforcement, Obstacle, Probe } from '../../contract/driver.js'
+import type { Cell, CellSpec, Obstacle, Probe } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { describeAddress } from '../../sys/docker/address.js'
 import type { EngineClient } from '../../sys/docker/client.js'
-import { heldByEngine, onlyOneGroup } from './engine-cgroup.js'
+import { type EngineGroups, heldByEngine, onlyOneGroup } from './engine-cgroup.js'
 import type { Standing } from './lease.js'
 
 /** Whatever the engine says of its own begins so. */
@@ -32,8 +32,7 @@ interface EngineFacts {
   readonly version: string
   readonly runtimes: readonly string[]
   readonly runtime: string
-  /** Which limits it says that it can hold a container to. */
-  readonly holds: Readonly<Record<'memory' | 'cpus', boolean>>
+  readonly holds: ReturnType<typeof heldByEngine>
 }
 
 /** Never throws: what goes wrong is an obstacle. */
@@ -50,7 +49,9 @@ export async function probeDocker(options: DockerProbeOptions): Promise<Probe> {
     obstacleOf,
   }
   const { open, sharedFiles, standing } = options
-  const cgroups = standing === 'root' ? options.cgroups : () => Promise.resolve(groupsOf(engine))
+  const ofEngine = (): Promise<CgroupsUnavailable> =>
+    Promise.resolve({ unavailable: onlyOneGroup, ...(engine && 'holds' in engine && { enforces: engine.holds }) })
+  const cgroups = standing === 'root' ? options.cgroups : ofEngine
   const found = await probeHost({ mechanism, open, cgroups, sharedFiles, trials: undefined })
   return {
     ...found,
@@ -68,31 +69,13 @@ const idWords: Readonly<Record<Standing, string>> = {
   user: 'that of whoever calls, without further groups',
 }
 
-/** Without groups of ours the engine's hold what they can hold exactly. */
-function groupsOf(engine: DockerFacts['engine'] | undefined): CgroupsUnavailable {
-  const held = engine && 'holds' in engine ? engine.holds : { memory: false, cpus: false }
-  const judge = (name: (typeof heldByEngine)[number]): Enforcement => {
-    if (!heldByEngine.includes(name)) return { enforced: false, why: onlyOneGroup }
-    return held[name as keyof typeof held]
-      ? { enforced: true, by: 'the cgroup that the container engine makes for the cell' }
-      : { enforced: false, why: unheld }
-  }
-  const names = ['memory', 'cpus', 'cpuTime', 'processes', 'readRate', 'writeRate'] as const
-  return { unavailable: onlyOneGroup, enforces: Object.fromEntries(names.map((name) => [name, judge(name)])) as NonNullable<CgroupsUnavailable['enforces']> }
-}
-
-const unheld = 'the container engine says that it cannot hold a container to it'
-
 function engineWords(engine: DockerFacts['engine'] | undefined): Record<string, string> {
   return engine && 'address' in engine ? { runtime: engine.runtime, runtimes: engine.runtimes.join(', ') } : {}
 }
 
-interface EngineInfo {
+interface EngineInfo extends EngineGroups {
   readonly Runtimes?: Readonly<Record<string, unknown>>
   readonly DefaultRuntime?: string
-  readonly MemoryLimit?: boolean
-  readonly SwapLimit?: boolean
-  readonly CpuCfsQuota?: boolean
 }
 
 async function askEngine({ engine, runtime }: DockerProbeOptions): Promise<DockerFacts['engine']> {
@@ -105,7 +88,7 @@ async function askEngine({ engine, runtime }: DockerProbeOptions): Promise<Docke
     }
     return {
       ...{ address: describeAddress(client.address), version: version.Version ?? 'unknown', runtimes, runtime: runtime ?? info.DefaultRuntime ?? 'unknown' },
-      holds: { memory: info.MemoryLimit === true && info.SwapLimit !== false, cpus: info.CpuCfsQuota === true },
+      holds: heldByEngine(info),
     }
   } catch (error) {
     const { message, hint } = error instanceof SandboxError ? error : { message: String(error), hint: undefined }
