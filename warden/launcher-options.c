@@ -30,6 +30,7 @@
  *   --hide PATH                    unmounted where the runtime looks; may be repeated. Only with --runtime
  *   --within ID                    do what PROGRAM, which is bwrap, is told, within the container that this is the first process of, and as its first process, with
  *                                  this uid and gid inside. Only with --await, --join, --open, --open-folder and --read
+ *   --apart                        with --within: not as the first process but as its child, so that whoever enters the container finds it as it was made
  *   --put PID ID                   what --mount names is bound in the container whose first process is PID, with uid ID: to NAME in its folder PROGRAM, on which
  *                                  nothing else is mounted. That is all. Only with --mount
  */
@@ -184,6 +185,8 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->awaits = true, 0;
     if (strcmp(name, "--build") == 0)
         return options->builds = true, 0;
+    if (strcmp(name, "--apart") == 0)
+        return options->apart = true, 0;
     if (left < 1)
         return -1;
     if (strcmp(name, "--parent") == 0)

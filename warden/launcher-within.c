@@ -38,6 +38,16 @@ static void map_own(const char *path, unsigned inside, unsigned outside)
     write_own(path, map);
 }
 
+/* Only the child goes on. */
+static void stay_behind(void)
+{
+    pid_t child = fork();
+    if (child < 0)
+        fail("fork", "monitor");
+    if (child > 0)
+        monitor_cell(child);
+}
+
 void build_within(struct options *options)
 {
     struct steps steps;
@@ -52,6 +62,8 @@ void build_within(struct options *options)
     enter_groups(options);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         fail("set", "no_new_privs");
+    if (options->apart)
+        stay_behind();
     if (unshare(NAMESPACES) != 0)
         fail("create", "namespaces");
     write_own("/proc/self/setgroups", "deny");

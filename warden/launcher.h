@@ -112,6 +112,8 @@ struct options {
     const char *hide[MOST_HIDES];
     /* Whether this is the first process of a container, in which the cell is built with this one id. */
     bool within;
+    /* Whether another is the first process of the container, and stays where that is. */
+    bool apart;
     unsigned within_id;
     /* The first process of a container that the mounts are put into, and whose it must be; 0 when they are not. */
     pid_t put_into;
@@ -184,6 +186,9 @@ void build_root(const struct options *options);
 void find_private(struct layer_request *layer);
 /* Marks those files as deleted in the layer that will be laid over. */
 void hide_private(const struct layer_request *layer, const char *upper);
+
+/* Answers what the owner asks of /proc, as long as that asks. */
+_Noreturn void tell_owner(void);
 
 /* Changes the size of a live cell's disk, told by process, bytes, inodes and path. */
 _Noreturn void resize_disk(char **values);

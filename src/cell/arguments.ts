@@ -111,7 +111,7 @@ export const masked = [
   '/proc/timer_stats',
   '/proc/vmallocinfo',
 ]
-const readOnly = ['/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger', '/dev', '/']
+export const readOnly = ['/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger', '/dev', '/']
 
 /** The users that a run in such a cell may have. */
 export function guestUsers(ids: CellIds): GuestUser[] {

@@ -162,7 +162,7 @@ function observeCell(view: CellView, now: Warden, born: SocketCounts): Posture {
 }
 
 /** Two lines of headings, then `NAME: numbers`. */
-function interfacesOf(table: string): string[] {
+export function interfacesOf(table: string): string[] {
   return [...table.matchAll(/^\s*([^\s:|]+):/gm)].map(([, name = '']) => name).sort()
 }
 
@@ -170,7 +170,7 @@ function routesOf(pid: number): string[] {
   return parseRoutes(readProc(pid, 'net/route'), hasIpv6() ? readProc(pid, 'net/ipv6_route') : '')
 }
 
-function mountRow({ target, type, access, nosuid, nodev, noexec }: MountEntry): Json {
+export function mountRow({ target, type, access, nosuid, nodev, noexec }: MountEntry): Json {
   return { target, type, access, nosuid, nodev, noexec }
 }
 

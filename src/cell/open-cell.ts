@@ -10,7 +10,7 @@ import { findBeneath } from './beneath.js'
 import { findFirstProcess } from './first-process.js'
 import { type CellPlan, type CellPrograms, guestUsers } from './arguments.js'
 import { NamespaceCell, endProcess } from './cell.js'
-import { type CellInspection, createInspection } from './cell-inspection.js'
+import { type CellInspection, createInspection, type InspectionOrder } from './cell-inspection.js'
 import { cellLayers } from './cell-layers.js'
 import type { OwnPosture } from './cell-posture.js'
 import { createCellLimits } from './cell-limits.js'
@@ -39,6 +39,8 @@ export interface Opening {
   readonly wordsOf: (line: string) => string | undefined
   /** What the cell is made of, where that is not as this process sees it. */
   readonly host?: HostFiles
+  /** Who looks at it, where that is not this process. */
+  readonly inspect?: (order: InspectionOrder) => CellInspection
 }
 
 /** What a launcher that was told to await it reads before the warden is there. */
@@ -61,7 +63,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
     ]
     process = await launch(opening, { argv: (ownerPid) => opening.argv({ ...plan, ownerPid }), descriptors })
     const pipe = inspector === undefined ? undefined : process.pipes.get(inspector)
-    inspection = createInspection({ plan, lease, own: opening.own, monitorPid: process.pid, inspector: pipe, host: opening.host })
+    inspection = (opening.inspect ?? createInspection)({ plan, lease, own: opening.own, monitorPid: process.pid, inspector: pipe, host: opening.host })
     await greeting(process, opening)
     lease.cgroup?.settle()
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid) })
@@ -111,6 +113,7 @@ async function orderIsOut(): Promise<void> {
 /** Of the cell's disk, which any of its processes leads to. */
 function resizerOf(monitorPid: number): (limits: Limits) => Promise<void> {
   return async ({ diskBytes, inodes }) => {
+    if (monitorPid <= 0) throw new SandboxError('unsupported', 'limits.disk cannot be changed: the cell is on another machine', { hint: 'glovebox run' })
     const pid = findFirstProcess(monitorPid)
     if (pid === undefined) throw new SandboxError('broken', 'the first process of the cell is gone')
     await resizeDisk({ pid, bytes: diskBytes, inodes })

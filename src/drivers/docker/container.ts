@@ -1,13 +1,13 @@
 import type { PlacedMount } from '../../cell/placed-mounts.js'
 import type { CellSpec } from '../../contract/driver.js'
-import { currentOwner, ownerName } from '../../sys/owner.js'
-import { groupPlace, templatePlace } from './arguments.js'
-import { inContainer } from './image.js'
+import { currentOwner, machineName, ownerName } from '../../sys/owner.js'
+import { groupPlace } from './arguments.js'
+import { inContainer, templatePlace } from './image.js'
 import type { Dialect } from './dialect.js'
 import { mountPlace } from './mounts.js'
 
 /** By which a later engine knows whose a container is. */
-export const labels = { cell: 'glovebox.cell', owner: 'glovebox.owner' } as const
+export const labels = { cell: 'glovebox.cell', owner: 'glovebox.owner', machine: 'glovebox.machine' } as const
 
 export interface ContainerOrder {
   readonly spec: CellSpec
@@ -43,7 +43,7 @@ export function containerConfig(order: ContainerOrder): object {
     Env: [],
     WorkingDir: '/',
     Hostname: 'glovebox',
-    Labels: { [labels.cell]: spec.id, [labels.owner]: ownerName(currentOwner()) },
+    Labels: { [labels.cell]: spec.id, [labels.owner]: ownerName(currentOwner()), [labels.machine]: machineName() },
     NetworkDisabled: true,
     Tty: false,
     OpenStdin: true,

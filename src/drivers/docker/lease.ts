@@ -10,8 +10,8 @@ import { argumentsOf, findProcesses, killProcess } from '../../sys/processes.js'
 import { createUidRanges, processesIn } from '../../sys/uid-ranges.js'
 import { EngineCgroup } from './engine-cgroup.js'
 
-/** How this process stands to the engine: it may do everything on the engine's machine; it is an ordinary user there, to whom the engine listens. */
-export type Standing = 'root' | 'user'
+/** How this process stands to the engine: it may do everything on the engine's machine; it is an ordinary user there, to whom the engine listens; or it is elsewhere. */
+export type Standing = 'root' | 'user' | 'far'
 
 export interface ContainerLease extends Lease {
   readonly standing: Standing

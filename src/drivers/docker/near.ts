@@ -1,10 +1,11 @@
 /** An engine of this machine, whose processes are seen here: what it did is looked at, and what it cannot do is done, before its container goes on. */
 import { readlinkSync, statSync, writeFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { PlacedMount } from '../../cell/placed-mounts.js'
 import type { CellSpec } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import { argumentsOf, uidOf } from '../../sys/processes.js'
-import { templatePlace } from './arguments.js'
+import { templatePlace } from './image.js'
 import type { ContainerLease } from './lease.js'
 import { putMounts, recogniseMounts } from './mounts.js'
 
@@ -14,17 +15,12 @@ export interface Settling {
   readonly mounts: readonly PlacedMount[]
 }
 
-/** That the process with this number is not the container's: the engine is somewhere else, or we may not look at what it starts. */
-export class NotSeen extends SandboxError {
-  constructor() {
-    super('unsupported', 'the container engine runs on another machine, or where this process cannot see what it starts', {
-      hint: 'export DOCKER_HOST=unix:///var/run/docker.sock',
-    })
-  }
-}
+const patienceMs = 2000
+const pauseMs = 2
 
 export async function settleNear({ spec, lease, mounts }: Settling, pid: number): Promise<number> {
-  if (!isSeen(pid, spec, lease)) throw new NotSeen()
+  if (!(await isSeenSoon(pid, { id: spec.id, uid: lease.hostIds.uid })))
+    throw new SandboxError('not-enforced', 'the first process of the container is not what was asked of the engine', { hint: 'glovebox doctor' })
   recogniseTemplate(spec, pid)
   if (lease.standing === 'root') {
     await putMounts({ pid, uid: lease.hostIds.uid, mounts })
@@ -37,10 +33,26 @@ export async function settleNear({ spec, lease, mounts }: Settling, pid: number)
   return pid
 }
 
+interface Sought {
+  /** Of the cell. */
+  readonly id: string
+  readonly uid: number
+}
+
+/** A container counts as started when its runtime is about to become its first process. */
+export async function isSeenSoon(pid: number, sought: Sought): Promise<boolean> {
+  const until = performance.now() + patienceMs
+  while (!isSeen(pid, sought)) {
+    if (performance.now() > until) return false
+    await sleep(pauseMs)
+  }
+  return true
+}
+
 /** Any process here may have the number that a process has elsewhere: it must have the id that was asked for, and know of this cell. */
-function isSeen(pid: number, { id }: CellSpec, { hostIds }: ContainerLease): boolean {
+function isSeen(pid: number, { id, uid }: Sought): boolean {
   try {
-    return uidOf(pid) === hostIds.uid && argumentsOf(pid).includes(id) && readlinkSync(`/proc/${pid}/ns/user`) !== ''
+    return uidOf(pid) === uid && argumentsOf(pid).includes(id) && readlinkSync(`/proc/${pid}/ns/user`) !== ''
   } catch {
     return false
   }

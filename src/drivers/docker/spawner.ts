@@ -139,7 +139,9 @@ async function earlyEnd({ stderr, stdout }: AttachedStreams, ended: Promise<Proc
   let said = ''
   stdout.resume()
   stderr.on('error', () => undefined).on('data', (bytes: Buffer) => (said += bytes.toString('utf8')))
-  const { code } = await ended
+  // What is told of a container that ends keeps nobody waiting by itself.
+  const letGo = stayAlive()
+  const { code } = await ended.finally(letGo)
   const words = said.trim().split('\n').at(-1) || `its container ended with status ${code}`
   return new SandboxError('unavailable', `the cell did not open: ${words}`, { hint: 'glovebox doctor' })
 }
@@ -160,6 +162,11 @@ function endWithChannel({ engine, id, streams, ended }: Ending): void {
   })
 }
 
+function stayAlive(): () => void {
+  const alive = setInterval(() => undefined, aliveMs)
+  return () => clearInterval(alive)
+}
+
 interface Spawned {
   readonly streams: AttachedStreams
   readonly ended: Promise<ProcessEnd>
@@ -176,10 +183,7 @@ function spawned({ streams, ended, monitor, remains, remove: end }: Spawned): Sp
     pipes: new Map(),
     ended,
     signal: end,
-    hold: () => {
-      const alive = setInterval(() => undefined, aliveMs)
-      return () => clearInterval(alive)
-    },
+    hold: stayAlive,
   })
   return {
     ...container,
