@@ -102,6 +102,12 @@ interface EngineInfo extends EngineGroups {
   readonly KernelVersion?: string
 }
 
+const gvisor: Obstacle = {
+  what: 'the runtime is gVisor',
+  why: 'the launcher builds a cell within its container by calls (close_range, open_tree, move_mount, mount_setattr) that gVisor does not have',
+  hint: 'docker info --format "{{.DefaultRuntime}}"',
+}
+
 /** As engines call them. */
 const architectures: Readonly<Record<string, readonly string[]>> = { x64: ['x86_64', 'amd64'], arm64: ['aarch64', 'arm64'] }
 
@@ -120,6 +126,7 @@ async function askEngine({ engine, runtime, standing }: DockerProbeOptions): Pro
     if (runtime !== undefined && !runtimes.includes(runtime)) {
       return { what: `no runtime ${runtime}`, why: `the engine knows ${runtimes.join(', ')}`, hint: 'docker info' }
     }
+    if (/^(runsc|gvisor)/.test(runtime ?? info.DefaultRuntime ?? '')) return gvisor
     return {
       ...{ address: describeAddress(client.address), version: version.Version ?? 'unknown', runtimes, runtime: runtime ?? info.DefaultRuntime ?? 'unknown' },
       ...{ holds: heldByEngine(info), standing: await standing(), memoryBytes: info.MemTotal },
