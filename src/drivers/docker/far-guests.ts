@@ -28,23 +28,23 @@ export async function observeFarGuests(view: FarView): Promise<Posture[]> {
 async function lookAtAll(view: FarView, met: Map<string, Posture | 'wardens'>): Promise<ReadonlySet<string> | undefined> {
   const { teller, warden } = view
   const threads = (await Promise.all((await pidsOf(teller)).map((pid) => threadsOf(view, pid)))).flat()
-  const marks = new Set<string>()
-  let hasVanished = false
-  await Promise.all(
+  const looks = await Promise.all(
     threads.map(async (thread) => {
       const stat = await whileThere(teller.read(`/proc/${thread}/stat`))
       const life = stat === undefined ? undefined : parseLife(stat)
-      if (life === undefined) return
+      if (life === undefined) return []
       const mark = `${thread} since ${life.startedAt}`
-      marks.add(mark)
-      if (met.has(mark) || thread.startsWith(`${warden.pid}/`)) return
+      if (met.has(mark) || thread.startsWith(`${warden.pid}/`)) return [mark]
       const found = await lookAt(view, thread)
-      if (found === undefined) hasVanished = true
-      else met.set(mark, found)
+      if (found !== undefined) met.set(mark, found)
+      return [found === undefined ? vanished : mark]
     }),
   )
-  return hasVanished ? undefined : marks
+  const marks = new Set(looks.flat())
+  return marks.has(vanished) ? undefined : marks
 }
+
+const vanished = 'vanished'
 
 /** Those of a process in the cell; whoever is in the container alone has a single number. */
 async function threadsOf({ teller }: FarView, pid: number): Promise<string[]> {

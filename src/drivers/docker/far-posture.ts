@@ -60,7 +60,10 @@ export function inspectFar(order: InspectionOrder, ground: FarGround): CellInspe
       }
     },
     expectProgram: () => undefined,
-    close: () => Promise.resolve(teller.close()),
+    close: () => {
+      teller.close()
+      return Promise.resolve()
+    },
   }
 }
 

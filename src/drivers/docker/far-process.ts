@@ -8,7 +8,7 @@ import { parseStatus } from '../../sys/posture/process-status.js'
 import type { Teller } from './teller.js'
 
 /** Both are read there: whatever is told, the engine's machine and our program on it are believed. */
-export const toldBy = 'by our launcher in the container, through the container engine'
+const toldBy = 'by our launcher in the container, through the container engine'
 
 /** The same, told by whoever built the cell rather than read here. */
 export function asTold({ subject, observations }: Posture): Posture {
@@ -20,7 +20,7 @@ export async function pidsOf(teller: Teller): Promise<readonly number[]> {
   return (await teller.list('/proc/')).filter((name) => /^\d+$/.test(name)).map(Number)
 }
 
-export async function namespacesOf(teller: Teller, who: number | string): Promise<Namespaces> {
+async function namespacesOf(teller: Teller, who: number | string): Promise<Namespaces> {
   const links = await Promise.all(namespaceNames.map(async (name) => [name, await teller.link(`/proc/${who}/ns/${name}`)] as const))
   return Object.fromEntries(links) as Namespaces
 }

@@ -106,6 +106,9 @@ function farLease(spec: CellSpec, inTurn: ContainerLease['inTurn']): ContainerLe
     remains: () => [],
     inTurn,
     clear: () => undefined,
-    release: () => Promise.resolve(held?.[Symbol.dispose]()),
+    release: () => {
+      held?.[Symbol.dispose]()
+      return Promise.resolve()
+    },
   }
 }
