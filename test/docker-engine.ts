@@ -24,6 +24,8 @@ export interface DockerEngine extends AsyncDisposable {
 export interface DockerEngineOptions {
   /** Further arguments of dockerd. */
   readonly arguments?: (folder: string) => readonly string[]
+  /** In mount and pid namespaces of its own, in which none of these folders shows what it has here: an engine as good as on another machine. */
+  readonly without?: readonly string[]
 }
 
 const packages = ['docker.io', 'containerd', 'runc', 'tini', 'libdevmapper1.02.1']
@@ -48,7 +50,7 @@ export async function startDockerEngine(options: DockerEngineOptions = {}): Prom
   const folder = mkdtempSync('/tmp/gbx-docker-')
   const socket = join(folder, 'socket')
   const cgroupParent = `/gbx-docker-${process.pid}-${folder.slice(-6)}`
-  const daemon = startDaemon({ programs, folder, socket, cgroupParent, more: options.arguments?.(folder) ?? [] })
+  const daemon = startDaemon({ programs, folder, socket, cgroupParent, more: options.arguments?.(folder) ?? [], without: options.without })
   const address = { kind: 'socket', path: socket } as const
   const dispose = () => endDaemon({ daemon, folder, cgroupParent })
   try {
@@ -93,17 +95,24 @@ interface Start {
   readonly socket: string
   readonly cgroupParent: string
   readonly more: readonly string[]
+  readonly without: readonly string[] | undefined
 }
 
-function startDaemon({ programs, folder, socket, cgroupParent, more }: Start): ChildProcess {
+function startDaemon({ programs, folder, socket, cgroupParent, more, without }: Start): ChildProcess {
   const places = ['--data-root', join(folder, 'data'), '--exec-root', join(folder, 'exec'), '--pidfile', join(folder, 'pid'), '-H', `unix://${socket}`]
   const quiet = ['--cgroup-parent', cgroupParent, '--iptables=false', '--ip6tables=false', '--bridge=none', '--log-level=warn']
   const log = openSync(join(folder, 'log'), 'a')
-  const argv = ['--pdeathsig', 'TERM', programs.dockerd, ...places, ...quiet, ...more]
+  const argv = ['--pdeathsig', 'TERM', ...(without ? elsewhere(without) : []), programs.dockerd, ...places, ...quiet, ...more]
   const daemon = spawn('setpriv', argv, { env: programs.env, stdio: ['ignore', log, log], detached: true })
   closeSync(log)
   daemon.unref()
   return daemon
+}
+
+/** Its end is the end of all that it started: the kernel sees to that, in a pid namespace. */
+function elsewhere(without: readonly string[]): string[] {
+  const covered = 'while [ "$1" != -- ]; do mount -t tmpfs none "$1" || exit; shift; done; shift; exec "$@"'
+  return ['unshare', '--mount', '--pid', '--fork', '--mount-proc', '--kill-child', 'sh', '-c', covered, 'sh', ...without, '--']
 }
 
 async function untilReady(daemon: ChildProcess, folder: string, socket: string): Promise<void> {

@@ -53,12 +53,12 @@ void clone_mounts(const struct options *options, int *trees)
     }
 }
 
-void attach_mounts(const struct options *options, const int *trees)
+void attach_mounts(const struct options *options, const int *trees, const char *folder)
 {
     for (size_t i = 0; i < options->mounts; i++) {
         const char *name = options->mount[i].name;
         char to[256];
-        if ((size_t)snprintf(to, sizeof to, "/tmp/%s", name) >= sizeof to) {
+        if ((size_t)snprintf(to, sizeof to, "%s/%s", folder, name) >= sizeof to) {
             errno = ENAMETOOLONG;
             fail("attach", name);
         }

@@ -34,6 +34,9 @@
  *   --fix PATH                     read-only where the runtime looks; may be repeated. Only with --rootless
  *   --within ID                    do what PROGRAM, which is bwrap, is told, within the container that this is the first process of, and as its first process, with
  *                                  this uid and gid inside. Only with --await, --join, --enter, --open, --open-folder, --read and --pass
+ *   --apart                        with --within: not as the first process but as its child, so that whoever enters the container finds it as it was made
+ *   --put PID ID                   what --mount names is bound in the container whose first process is PID, with uid ID: to NAME in its folder PROGRAM, on which
+ *                                  nothing else is mounted. That is all. Only with --mount
  */
 #include "launcher.h"
 
@@ -202,6 +205,8 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->builds = true, 0;
     if (strcmp(name, "--rootless") == 0)
         return options->rootless = true, 0;
+    if (strcmp(name, "--apart") == 0)
+        return options->apart = true, 0;
     if (left < 1)
         return -1;
     int taken = take_repeated(options, name, values);
@@ -224,6 +229,11 @@ static int take_option(struct options *options, const char *name, char **values,
             .folder = strcmp(name, "--open-folder") == 0, .reads = strcmp(name, "--read") == 0, .fd = parse_fd(values[0]), .path = values[1]
         };
         options->open[next_index(&options->opens, MOST_OPENS, name)] = request;
+        return 2;
+    }
+    if (strcmp(name, "--put") == 0) {
+        options->put_into = (pid_t)parse_number(values[0], 0x7fffffff);
+        options->put_owner = parse_number(values[1], 0xfffffffe);
         return 2;
     }
     if (strcmp(name, "--map") == 0 && left >= 4)

@@ -143,7 +143,7 @@ void stage_sources(const struct options *options)
         fail("create", EMPTY_FOLDER);
     for (size_t i = 0; i < options->stages; i++)
         place_source(sources[i], &options->stage[i]);
-    attach_mounts(options, trees);
+    attach_mounts(options, trees, "/tmp");
     if (options->devices)
         make_devices();
     build_root(options);

@@ -45,6 +45,16 @@ void map_own(unsigned inside, struct own_ids outside)
     write_map("/proc/self/gid_map", inside, outside.gid);
 }
 
+/* Only the child goes on. */
+static void stay_behind(void)
+{
+    pid_t child = fork();
+    if (child < 0)
+        fail("fork", "monitor");
+    if (child > 0)
+        monitor_cell(child);
+}
+
 void build_within(struct options *options)
 {
     struct steps steps;
@@ -59,6 +69,8 @@ void build_within(struct options *options)
     enter_groups(options);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         fail("set", "no_new_privs");
+    if (options->apart)
+        stay_behind();
     if (unshare(NAMESPACES) != 0)
         fail("create", "namespaces");
     map_own(options->within_id, own);

@@ -11,6 +11,8 @@
  *
  * With --within it is the first process of a container, and becomes the monitor of the cell that it builds there.
  *
+ * With --put it binds folders of the host's in a container, and exits.
+ *
  * With --serve it stays and forks one launcher after the other.
  *
  * Everything that needs privilege happens before the ids are dropped; nothing is regained. For an ordinary user the options
@@ -115,6 +117,8 @@ void launch(int argc, char **argv)
     parse_options(&options, argc, argv);
     if (options.within)
         build_within(&options);
+    if (options.put_into != 0)
+        put_mounts(&options);
     options.builds = can_build(&steps, &options);
     if (options.uses_runtime)
         find_runtime(&steps, &options);
@@ -159,6 +163,8 @@ int main(int argc, char **argv)
 {
     if (argc == 6 && strcmp(argv[1], "--resize") == 0)
         resize_disk(argv + 2);
+    if (argc == 2 && strcmp(argv[1], "--tell") == 0)
+        tell_owner();
     if (argc == 4 && strcmp(argv[1], "--serve") == 0)
         serve(argv + 2);
     launch(argc, argv);

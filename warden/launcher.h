@@ -119,7 +119,12 @@ struct options {
     const char *fix[MOST_HIDES];
     /* Whether this is the first process of a container, in which the cell is built with this one id. */
     bool within;
+    /* Whether another is the first process of the container, and stays where that is. */
+    bool apart;
     unsigned within_id;
+    /* The first process of a container that the mounts are put into, and whose it must be; 0 when they are not. */
+    pid_t put_into;
+    unsigned put_owner;
     char **program;
     /* Of a runtime: its variables besides PATH, which stand before its own words. */
     char **variables;
@@ -178,8 +183,10 @@ bool is_folder(int source, const char *path);
 
 /* While the sources' mounts are still those of this namespace. */
 void clone_mounts(const struct options *options, int *trees);
-/* To /tmp/NAME each. */
-void attach_mounts(const struct options *options, const int *trees);
+/* To NAME in the folder each. */
+void attach_mounts(const struct options *options, const int *trees, const char *folder);
+/* Of the options, into the container of a process; PROGRAM is the folder there. */
+_Noreturn void put_mounts(struct options *options);
 
 /* Copies what will be laid under the writable root, and looks for what must not be seen of it. */
 void clone_layers(struct options *options);
@@ -188,6 +195,9 @@ void build_root(const struct options *options);
 void find_private(struct layer_request *layer);
 /* Marks those files as deleted in the layer that will be laid over. */
 void hide_private(const struct layer_request *layer, const char *upper);
+
+/* Answers what the owner asks of /proc, as long as that asks. */
+_Noreturn void tell_owner(void);
 
 /* Changes the size of a live cell's disk, told by process, bytes, inodes and path. */
 _Noreturn void resize_disk(char **values);

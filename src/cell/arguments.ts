@@ -10,8 +10,8 @@ export type CellIds = { readonly kind: 'range'; readonly base: number; readonly 
 
 export interface SingleId {
   readonly kind: 'single'
-  /** On the host, where it is not the one of whoever started it: uid, gid and only group. */
-  readonly host?: number
+  /** On the host, where its groups are not those of whoever started it: this is its only one. */
+  readonly host?: { readonly uid: number; readonly gid: number }
 }
 
 /** What every cell is built with; what else a mechanism needs is its own. */
@@ -40,6 +40,11 @@ export interface CellPlan {
   readonly sources?: readonly MountSource[]
   /** Folders of the host whose inodes the cell shares, because the kernel would not veil them. */
   readonly unveilable?: ReadonlySet<string>
+  /**
+   * How the sources of a cell with a single id come into it. Not given: they are bound by their paths, and the warden compares what was bound with the descriptors.
+   * `engine`: the same by a container engine, and whoever asked that for it compares. `put`: from the descriptors, with their owners mapped.
+   */
+  readonly arrival?: 'engine' | 'put'
   /** The first of the descriptors through which guests enter their cgroups; a runtime may hand on only those from 3 up. */
   readonly firstDoor?: number
 }
@@ -106,7 +111,7 @@ export const masked = [
   '/proc/timer_stats',
   '/proc/vmallocinfo',
 ]
-const readOnly = ['/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger', '/dev', '/']
+export const readOnly = ['/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger', '/dev', '/']
 
 /** The users that a run in such a cell may have. */
 export function guestUsers(ids: CellIds): GuestUser[] {
@@ -154,7 +159,7 @@ export function wardenArguments(plan: CellPlan): string[] {
     ...(isSingle ? veiledInside(plan) : []).flatMap((path) => ['--veil', path]),
     ...(isOverlay(plan) ? [] : ['--disk', `${spec.limits.diskBytes}`, `${spec.limits.inodes}`]),
     ...ownFolders(plan).flatMap(({ path, owner, mode }) => [isOverlay(plan) ? '--folder' : '--writable', path, `${owner}`, `${owner}`, mode]),
-    ...(isSingle ? placed : []).flatMap(({ handed, from }) => ['--recognise', `${handed}`, from]),
+    ...(isSingle && plan.arrival === undefined ? placed : []).flatMap(({ handed, from }) => ['--recognise', `${handed}`, from]),
     ...(isOverlay(plan) ? ['--layers', layersPlace] : []),
     ...placed.flatMap(({ from, mode, layer }) => (mode === 'overlay' ? ['--overlay', from, `${layer}`] : [])),
     ...placed.flatMap(({ from, target, mode }) => ['--place', from, target, `${mode === 'ro' ? 'ro' : 'rw'}${noexec}`]),

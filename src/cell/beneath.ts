@@ -38,7 +38,7 @@ function mountedFolders(plan: CellPlan): [number, LowerFolderOrder][] {
   return placedMounts(plan).flatMap(({ mode, source, layer }): [number, LowerFolderOrder][] => {
     if (mode !== 'overlay') return []
     const { dev, ino } = fstatSync(source.descriptor)
-    const owner = plan.ids.kind === 'range' ? source : { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 }
+    const owner = plan.ids.kind === 'range' || plan.arrival === 'put' ? source : { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 }
     const ownerOf: LowerFolderOrder['ownerOf'] = ({ uid, gid }) => ({
       uid: uid === owner.uid ? userId : overflowId,
       gid: gid === owner.gid ? userId : overflowId,

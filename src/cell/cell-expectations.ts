@@ -20,8 +20,8 @@ export interface ExpectationOrder {
 export function expectedOfCell({ plan, hasGroups, host = readHostFiles(), countsFilters = isKernel(5, 9) }: ExpectationOrder): readonly Expectation[] {
   return [
     { control: 'namespaces', value: Object.fromEntries(namespaceNames.map((name) => [name, 'own'])) },
-    { control: 'uid-map', value: idMap(plan, process.geteuid?.() ?? 0) },
-    { control: 'gid-map', value: idMap(plan, process.getegid?.() ?? 0) },
+    { control: 'uid-map', value: idMap(plan, 'uid') },
+    { control: 'gid-map', value: idMap(plan, 'gid') },
     { control: 'interfaces', value: ['lo'] },
     { control: 'routes', value: expectedRoutes(plan.spec) },
     { control: 'sockets', value: expectedSockets(plan.spec) },
@@ -58,8 +58,10 @@ export function expectedDisk(limits: Limits, page: number): readonly Expectation
 /** Of the processor's time slices. */
 const periodUs = 100_000
 
-function idMap({ ids }: CellPlan, own: number): Json {
-  return ids.kind === 'range' ? [[0, ids.base, ids.size]] : [[userId, ids.host ?? own, 1]]
+function idMap({ ids }: CellPlan, kind: 'uid' | 'gid'): Json {
+  if (ids.kind === 'range') return [[0, ids.base, ids.size]]
+  const own = kind === 'uid' ? process.geteuid?.() : process.getegid?.()
+  return [[userId, ids.host?.[kind] ?? own ?? 0, 1]]
 }
 
 /** It mounts nothing and makes no routes any more, and has set a filter of its own. */

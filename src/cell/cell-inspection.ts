@@ -33,20 +33,41 @@ export interface InspectionOrder extends FirstProcessOptions {
 }
 
 /** Best made while the cell is still being built, because looking at the host takes time. */
-export function createInspection({ plan, lease: { cgroup, holds }, own, monitorPid, inspector, host, isWithin }: InspectionOrder): CellInspection {
-  const expected = expectedOfCell({ plan, hasGroups: cgroup !== undefined, ...(host && { host }) })
+export function createInspection(order: InspectionOrder): CellInspection {
+  const { lease, own, monitorPid, inspector, isWithin } = order
+  const { cgroup, holds } = lease
+  const demands = demandsOf(order, { holds: cgroup === undefined ? [] : holds, hasGroups: cgroup !== undefined })
+  const cell = createCellPosture({ own, monitorPid, groups: cgroup, inspector, isWithin })
+  return {
+    ...demands,
+    posture: (subject) => cell.read(subject),
+    expectProgram: () => cell.expectProgram(),
+    close: () => cell.close(),
+  }
+}
+
+export interface Grounds {
+  /** The limits that something holds. */
+  readonly holds: Lease['holds']
+  readonly hasGroups: boolean
+  /** Whether the kernel tells how many filters a process is under; this one's is asked unless given. */
+  readonly countsFilters?: boolean
+}
+
+/** What must hold, whoever looks. */
+export function demandsOf(
+  { plan, own, host }: Pick<InspectionOrder, 'plan' | 'own' | 'host'>,
+  { holds, ...grounds }: Grounds,
+): Pick<CellInspection, 'expects' | 'liners'> {
+  const expected = expectedOfCell({ plan, ...grounds, ...(host && { host }) })
   const page = own.pageBytes
   const ofLiner = expected.flatMap((each) => (each.control === 'mounts' ? [linedMounts(each)] : ['interfaces', 'routes'].includes(each.control) ? [each] : []))
   const sockets = (ports: readonly number[]): Expectation => ({ control: 'sockets', value: expectedSockets(plan.spec, ports) })
   const id = cradleIdOf(plan.ids)
   const zygote = plan.spec.liners ? { uid: id, gid: id, groups: keptGroups(plan.ids) } : undefined
-  const cell = createCellPosture({ own, monitorPid, groups: cgroup, inspector, isWithin })
   return {
-    expects: (limits) => [...expected, ...expectedLimits(limits, cgroup === undefined ? [] : holds, page)],
+    expects: (limits) => [...expected, ...expectedLimits(limits, holds, page)],
     liners: (limits) => (zygote === undefined ? undefined : { expects: [...ofLiner, ...expectedDisk(limits, page)], sockets, zygote }),
-    posture: (subject) => cell.read(subject),
-    expectProgram: () => cell.expectProgram(),
-    close: () => cell.close(),
   }
 }
 

@@ -26,7 +26,7 @@ import { readSocketCounts, type SocketCounts } from '../sys/posture/socket-count
 import { type GuestsView, observeGuests } from './guests-posture.js'
 
 /** The cgroups of a cell, as far as its posture needs them. */
-export type CellGroups = Pick<CellCgroup, 'joins' | 'places' | 'stated'>
+export type CellGroups = Pick<CellCgroup, 'joins' | 'places' | 'stated' | 'states'>
 
 /** Of a table with a hundred lines. */
 const mountTableBytes = 16_384
@@ -54,7 +54,7 @@ export function readOwnPosture(): OwnPosture {
 
 export interface PostureOptions extends FirstProcessOptions {
   readonly own: OwnPosture
-  /** The runtime's monitor, whose child the warden is. */
+  /** The runtime's, whose child the warden is. */
   readonly monitorPid: number
   readonly groups: CellGroups | undefined
   /** To the launcher's process that reads one filter; undefined where there is none. */
@@ -76,7 +76,7 @@ export function createCellPosture({ own, monitorPid, groups, inspector, isWithin
   const look = async (subject: PostureSubject): Promise<readonly Posture[]> => {
     const found = known === undefined ? findWarden(monitorPid, { isWithin }) : undefined
     known ??= found as Warden
-    const view: CellView = { warden: known, groups, own }
+    const view: CellView = { warden: known, groups, own, monitor: monitorPid }
     // Later there are those of programs.
     if (subject.kind === 'cell') return [observeCell(view, found ?? readWarden(known.pid), (born ??= readSocketCounts(known.pid)))]
     return subject.kind === 'program' ? [await observeProgram({ view, subject, filters })] : observeGuests(guestsOf(view))
@@ -109,6 +109,7 @@ interface CellView {
   readonly warden: Warden
   readonly groups: CellGroups | undefined
   readonly own: OwnPosture
+  readonly monitor: number
 }
 
 type ProgramSubject = Extract<PostureSubject, { kind: 'program' }>
@@ -168,7 +169,7 @@ function routesOf(pid: number): string[] {
   return parseRoutes(readProc(pid, 'net/route'), hasIpv6() ? readProc(pid, 'net/ipv6_route') : '')
 }
 
-function mountRow({ target, type, access, nosuid, nodev, noexec }: MountEntry): Json {
+export function mountRow({ target, type, access, nosuid, nodev, noexec }: MountEntry): Json {
   return { target, type, access, nosuid, nodev, noexec }
 }
 
@@ -204,9 +205,9 @@ function wardenOutside(pid: number, { joins }: CellGroups, places: GroupPlaces):
 
 function statedLimits(groups: CellGroups | undefined): Observation[] {
   if (groups === undefined) return []
-  const { memoryBytes, cpus, processes, readBytesPerSecond, writeBytesPerSecond } = groups.stated()
-  const stated = { memory: memoryBytes, cpus, processes, readRate: readBytesPerSecond, writeRate: writeBytesPerSecond }
-  return Object.entries(stated).map(([name, value]) => kernel(`limit.${name}`, value ?? null, 'cgroup'))
+  const { memoryBytes: memory, cpus, processes, readBytesPerSecond: readRate, writeBytesPerSecond: writeRate } = groups.stated()
+  const stated = { memory, cpus, processes, readRate, writeRate }
+  return Object.entries(stated).flatMap(([name, value]) => (groups.states?.has(name) === false ? [] : [kernel(`limit.${name}`, value ?? null, 'cgroup')]))
 }
 
 function surroundingsOf({ warden, own }: CellView): Omit<Surroundings, 'cgroupOf'> {
@@ -215,8 +216,9 @@ function surroundingsOf({ warden, own }: CellView): Omit<Surroundings, 'cgroupOf
 }
 
 function guestsOf(view: CellView): GuestsView {
-  const { warden, groups } = view
-  return { places: { first: warden.pid, pidNamespace: warden.namespaces.pid, folders: groups?.places(undefined) }, surroundings: surroundingsOf(view) }
+  const { warden, groups, monitor } = view
+  const places = { first: warden.pid, monitor, pidNamespace: warden.namespaces.pid, folders: groups?.places(undefined) }
+  return { places, surroundings: surroundingsOf(view) }
 }
 
 interface ProgramLook {

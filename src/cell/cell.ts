@@ -92,7 +92,8 @@ export class NamespaceCell implements Cell {
   }
 
   worked(): number | undefined {
-    return this.#parts.limits.usage().cpuMs ?? processorTimeBelow(this.#parts.process.pid)
+    const { limits, process } = this.#parts
+    return limits.usage().cpuMs ?? (process.pid > 0 ? processorTimeBelow(process.pid) : undefined)
   }
 
   async pause(besides: readonly Bystander[] = []): Promise<void> {

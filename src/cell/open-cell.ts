@@ -10,7 +10,7 @@ import { findBeneath } from './beneath.js'
 import { findFirstProcess, type FirstProcessOptions } from './first-process.js'
 import { type CellPlan, type CellPrograms, guestUsers } from './arguments.js'
 import { NamespaceCell, endProcess } from './cell.js'
-import { type CellInspection, createInspection } from './cell-inspection.js'
+import { type CellInspection, createInspection, type InspectionOrder } from './cell-inspection.js'
 import { cellLayers } from './cell-layers.js'
 import type { OwnPosture } from './cell-posture.js'
 import { createCellLimits } from './cell-limits.js'
@@ -34,10 +34,13 @@ export interface Opening extends FirstProcessOptions {
   /** The one command that builds it: launcher, runtime and warden, each with its arguments. */
   readonly argv: (plan: CellPlan) => [string, ...string[]]
   readonly firstDoor?: number
+  readonly arrival?: CellPlan['arrival']
   /** Of the last line that was said: the runtime's own words, or undefined when it was somebody else. */
   readonly wordsOf: (line: string) => string | undefined
   /** What the cell is made of, where that is not as this process sees it. */
   readonly host?: HostFiles
+  /** Who looks at it, where that is not this process. */
+  readonly inspect?: (order: InspectionOrder) => CellInspection
 }
 
 /** What a launcher that was told to await it reads before the warden is there. */
@@ -60,7 +63,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
     ]
     process = await launch(opening, { argv: (ownerPid) => opening.argv({ ...plan, ownerPid }), descriptors })
     const pipe = inspector === undefined ? undefined : process.pipes.get(inspector)
-    inspection = createInspection({ plan, lease, own: opening.own, monitorPid: process.pid, inspector: pipe, host: opening.host, isWithin: opening.isWithin })
+    inspection = (opening.inspect ?? createInspection)({ plan, lease, own: opening.own, monitorPid: process.pid, inspector: pipe, host: opening.host, isWithin: opening.isWithin })
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid, opening) })
     const cell = new NamespaceCell({
       process,
@@ -112,6 +115,7 @@ async function orderIsOut(): Promise<void> {
 /** Of the cell's disk, which any of its processes leads to. */
 function resizerOf(monitorPid: number, { isWithin }: FirstProcessOptions): (limits: Limits) => Promise<void> {
   return async ({ diskBytes, inodes }) => {
+    if (monitorPid <= 0) throw new SandboxError('unsupported', 'limits.disk cannot be changed: the cell is on another machine', { hint: 'glovebox run' })
     const pid = findFirstProcess(monitorPid, { isWithin })
     if (pid === undefined) throw new SandboxError('broken', 'the first process of the cell is gone')
     await resizeDisk({ pid, bytes: diskBytes, inodes })
@@ -127,9 +131,10 @@ function usersOf({ ids }: Lease): GuestUser[] {
   return guestUsers(ids).map((user) => ({ ...user, groups }))
 }
 
-function planOf({ spec, lease, unveilable, sources, programs, firstDoor }: Opening): CellPlan {
+function planOf({ spec, lease, unveilable, sources, programs, firstDoor, arrival }: Opening): CellPlan {
   const { ids, cgroup } = lease
-  return { spec, ids, programs, ownerPid: process.pid, unveilable, sources, ...(firstDoor !== undefined && { firstDoor }), ...(cgroup && { cgroups: cgroup }) }
+  const told = { ...(firstDoor !== undefined && { firstDoor }), ...(arrival && { arrival }), ...(cgroup && { cgroups: cgroup }) }
+  return { spec, ids, programs, ownerPid: process.pid, unveilable, sources, ...told }
 }
 
 /** Resolves when the warden's first bytes are there to be read, which are left for whoever connects to it. */

@@ -79,9 +79,10 @@ function mountsFinding(asked: readonly Mount[], facts: ReceiptFacts): Finding {
   const mounts = observationOf(facts.cell, 'mounts')
   if (!mounts) return unobserved(asked.map(toJson), facts)
   const found = asked.map(({ target, mode }) => {
-    const access = rowsAt(mounts.value, target).at(-1)?.access ?? null
-    if (mounts.evidence !== 'asserted' && access !== mode) throw notAsAsked(`host-paths of cell: ${target} is ${JSON.stringify(access)} instead of ${mode}`)
-    return { target, mode: access }
+    const row = rowsAt(mounts.value, target).at(-1)
+    const found = mode === 'overlay' && row?.type === 'overlay' && row.access === 'rw' ? 'overlay' : (row?.access ?? null)
+    if (mounts.evidence !== 'asserted' && found !== mode) throw notAsAsked(`host-paths of cell: ${target} is ${JSON.stringify(found)} instead of ${mode}`)
+    return { target, mode: found }
   })
   const finding = by(mounts, found)
   return asked.length === 0 ? finding : { ...finding, why: 'that a target shows its source is what the driver says; the kernel was asked for the rest' }

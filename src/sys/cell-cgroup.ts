@@ -41,6 +41,8 @@ export interface CellCgroup {
   beginRun(limits: CgroupRunLimits): CgroupRun
   /** The folders that a guest is in, given the name of its run; of any guest, beneath one of these in each hierarchy. */
   places(run: string | undefined): readonly string[]
+  /** The limits of which it says anything; not given: of all. */
+  readonly states?: ReadonlySet<string>
   /** What the kernel says the guests' limits are. */
   stated(): StatedLimits
   /** All or none; throws SandboxError 'conflict' when more is in use, 'unsupported' when the kernel states something else. */

@@ -120,10 +120,12 @@ export interface SourceFacts {
   readonly ownFolders: readonly string[]
   /** Of the sockets that programs of this machine listen at. */
   readonly sockets: readonly string[]
+  /** What else there is here that no cell may have. */
+  readonly besides: readonly ForbiddenTree[]
 }
 
 /** Why a path of the host must not be shown in a cell; undefined when nothing speaks against it. */
-export function sourceRefusal({ path, homes, ownFolders, sockets }: SourceFacts): string | undefined {
+export function sourceRefusal({ path, homes, ownFolders, sockets, besides }: SourceFacts): string | undefined {
   if (path === '/') return 'it is the whole host'
   if (path === '/etc')
     return `it holds ${forbiddenTrees.filter((tree) => tree.path.startsWith('/etc/')).length} places with secrets of this machine; name the file you need`
@@ -133,6 +135,7 @@ export function sourceRefusal({ path, homes, ownFolders, sockets }: SourceFacts)
     return home === path ? 'it is a home folder, with whatever its owner keeps there; name the folder you need' : `it holds the home folder ${home}`
   const trees = [
     ...forbiddenTrees,
+    ...besides,
     ...homes.flatMap((each) => forbiddenInHome.map((tree) => ({ path: `${each}/${tree.path}`, why: tree.why }))),
     ...ownFolders.map((folder) => ({ path: folder, why: 'glovebox keeps its own records there' })),
   ]

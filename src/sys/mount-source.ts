@@ -16,7 +16,16 @@ import { SandboxError } from '../contract/errors.js'
 import type { Mount } from '../contract/spec.js'
 import { homeFolders } from './home-folders.js'
 import { type Accounts, checkOverlaid, checkOwner, contentOf, ownGroupOf, readAccounts, type SourceIds } from './mount-source-owner.js'
-import { forbiddenAtTop, forbiddenInHome, forbiddenTrees, isBelow, kernelFilesystems, type SourceFacts, sourceRefusal } from './mount-source-rules.js'
+import {
+  type ForbiddenTree,
+  forbiddenAtTop,
+  forbiddenInHome,
+  forbiddenTrees,
+  isBelow,
+  kernelFilesystems,
+  type SourceFacts,
+  sourceRefusal,
+} from './mount-source-rules.js'
 import { ownPlaces } from './places.js'
 import { parseMountTable } from './posture/mount-table.js'
 
@@ -49,9 +58,12 @@ export async function resolveMounts(mounts: readonly Mount[]): Promise<readonly 
   return mounts.map((mount, index) => ({ ...mount, source: (sources.list[index] as MountSource).path }))
 }
 
-/** Opens the resolved sources and checks them again, this time for good. Throws SandboxError naming the mount's field; then none is left open. */
-export function openMountSources(mounts: readonly Mount[], ids: SourceIds): MountSources {
-  const sources = openAll(mounts)
+/**
+ * Opens the resolved sources and checks them again, this time for good. `besides` are further trees that no cell may have. Throws SandboxError naming the mount's field;
+ * then none is left open.
+ */
+export function openMountSources(mounts: readonly Mount[], ids: SourceIds, besides: readonly ForbiddenTree[] = []): MountSources {
+  const sources = openAll(mounts, besides)
   try {
     mounts.forEach((mount, index) => {
       const source = sources.list[index] as MountSource
@@ -70,11 +82,11 @@ export function openMountSources(mounts: readonly Mount[], ids: SourceIds): Moun
   }
 }
 
-function openAll(mounts: readonly Mount[]): MountSources {
+function openAll(mounts: readonly Mount[], besides: readonly ForbiddenTree[] = []): MountSources {
   const opened: number[] = []
   const close = (): void => opened.splice(0).forEach((descriptor) => closeSync(descriptor))
   try {
-    const surroundings = mounts.length === 0 ? { homes: [], ownFolders: [], sockets: [], accounts: { passwd: '', group: '' } } : readSurroundings()
+    const surroundings = mounts.length === 0 ? noSurroundings : { ...readSurroundings(), besides }
     return { list: mounts.map((mount, index) => openSource({ mount, field: `mounts[${index}].source`, opened, surroundings })), close }
   } catch (error) {
     close()
@@ -83,6 +95,8 @@ function openAll(mounts: readonly Mount[]): MountSources {
 }
 
 type Surroundings = Omit<SourceFacts, 'path'> & { readonly accounts: Accounts }
+
+const noSurroundings: Surroundings = { homes: [], ownFolders: [], sockets: [], besides: [], accounts: { passwd: '', group: '' } }
 
 interface Opening {
   readonly mount: Mount
@@ -141,11 +155,12 @@ function kindRefusal(descriptor: number, status: Stats): string | undefined {
 }
 
 /** The same folder or file under another path, by a bind mount or a hard link. */
-function twinRefusal(status: Stats, { homes, ownFolders }: Surroundings): string | undefined {
+function twinRefusal(status: Stats, { homes, ownFolders, besides }: Surroundings): string | undefined {
   const places = [
     { path: '/', why: 'it is the whole host' },
     { path: '/etc', why: 'it holds secrets of this machine' },
     ...forbiddenTrees,
+    ...besides,
     ...homes.flatMap((home) => [{ path: home, why: 'it is a home folder' }, ...forbiddenInHome.map(({ path, why }) => ({ path: `${home}/${path}`, why }))]),
     ...ownFolders.map((path) => ({ path, why: 'glovebox keeps its own records there' })),
   ]
@@ -227,7 +242,7 @@ function checkMountsBelow(list: readonly MountSource[]): void {
   })
 }
 
-function readSurroundings(): Surroundings {
+function readSurroundings(): Omit<Surroundings, 'besides'> {
   const accounts = readAccounts()
   return { homes: homeFolders(accounts.passwd), ownFolders: ownPlaces(), sockets: listeningSockets(), accounts }
 }

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
+import { hostname } from 'node:os'
 
 /**
  * A process named so that nothing else ever has the same name: a pid alone is used again after its process died.
@@ -51,4 +53,17 @@ function currentPidNamespace(): string {
 
 export function currentBoot(): string {
   return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').replaceAll('-', '').trim()
+}
+
+/** Tells this machine from others that have something at the same place, also after it was started again. Its own name for itself is not told to them. */
+export function machineName(): string {
+  return createHash('sha256').update(`glovebox ${machineId()}`).digest('hex').slice(0, 16)
+}
+
+function machineId(): string {
+  try {
+    return readFileSync('/etc/machine-id', 'latin1').trim() || hostname()
+  } catch {
+    return hostname()
+  }
 }

@@ -303,6 +303,13 @@ describe('a wish', () => {
     })
     const writable = withSpec({ mounts: [{ source: '/srv/data', target: '/data', mode: 'rw' }] })
     expect(() => buildReceipt(writable)).toThrow(expect.objectContaining({ code: 'not-enforced', message: 'host-paths of cell: /data is "ro" instead of rw' }))
+    const laid = withSpec({ mounts: [{ source: '/srv/data', target: '/data', mode: 'overlay' }] })
+    expect(() => buildReceipt(laid)).toThrow(expect.objectContaining({ message: 'host-paths of cell: /data is "ro" instead of overlay' }))
+    const row = { target: '/data', type: 'overlay', access: 'rw' }
+    const rows = laid.cell.postures[0]?.observations.find(({ control }) => control === 'mounts')?.value as readonly object[]
+    const expectations = laid.cell.expectations.filter(({ control }) => control !== 'mounts')
+    const cell = { expectations, postures: laid.cell.postures.map((posture) => withSeen(posture, 'mounts', { value: [...rows, row] })) }
+    expect(controlOf({ ...laid, cell }, 'host-paths')).toMatchObject({ enforced: [{ target: '/data', mode: 'overlay' }], verdict: 'proven' })
   })
 
   test('for some commands only is proven where another was tried, and asserted where not', () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { sourceRefusal } from '../../src/sys/mount-source-rules.js'
 
 const surroundings = {
+  besides: [],
   homes: ['/root', '/home/ann', '/srv/homes/bob'],
   ownFolders: ['/run/glovebox', '/var/cache/glovebox', '/home/ann/.local/share/glovebox'],
   sockets: ['/srv/app/tmp/server.sock', '/tmp/tmux-1000/default'],

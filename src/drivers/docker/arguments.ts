@@ -12,24 +12,21 @@ import {
   writableFolders,
 } from '../../cell/arguments.js'
 import { copyCertificates, readCertificates } from '../../cell/cell-network.js'
-import { inContainer } from './image.js'
+import { placedMounts } from '../../cell/placed-mounts.js'
+import { inContainer, templatePlace } from './image.js'
+import { mountPlace } from './mounts.js'
 
 /** What the first process of the container is told: the launcher, the words for a cell, and the warden with its own. */
-export function containerArgv(plan: CellPlan): [string, ...string[]] {
+export function containerArgv(plan: CellPlan, { isApart }: { readonly isApart: boolean } = { isApart: false }): [string, ...string[]] {
   const { cgroups } = plan
   const within = cgroups && groupsInContainer(cgroups)
   const doors = guestDoors(within ? { cgroups: within } : {}).flatMap(({ opened }) => opened)
   return [
     inContainer.launcher,
-    ...['--within', `${userId}`, '--await', ...doors, ...readCertificates(plan.spec, inContainer.certificates)],
+    ...['--within', `${userId}`, ...(isApart ? ['--apart'] : []), '--await', ...doors, ...readCertificates(plan.spec, inContainer.certificates)],
     ...['--', 'bwrap', ...rootWords(plan), '--', wardenPath],
     ...wardenArguments({ ...plan, ...(within && { cgroups: within }) }),
   ]
-}
-
-/** Where each folder of the template is bound in the container. */
-export function templatePlace(index: number): string {
-  return `${inContainer.template}/${index}`
 }
 
 /** The doors to the groups of guests, in the order in which they are bound. The container's first process is put into its own groups from outside. */
@@ -65,6 +62,7 @@ function rootWords(plan: CellPlan): string[] {
     ...writableFolders(ids).flatMap(({ path }) => (path.startsWith('/dev/') ? [] : ['--dir', path])),
     ...['--dir', '/run', '--symlink', '/run', '/var/run'],
     ...copyCertificates(spec),
+    ...placedMounts(plan).flatMap((mount) => [mount.mode === 'rw' ? '--bind' : '--ro-bind', mountPlace(mount), mount.from]),
     ...['--ro-bind', inContainer.warden, wardenPath],
   ]
 }

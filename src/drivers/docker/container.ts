@@ -1,22 +1,25 @@
-import type { CellCgroups } from '../../cell/arguments.js'
+import type { PlacedMount } from '../../cell/placed-mounts.js'
 import type { CellSpec } from '../../contract/driver.js'
-import { currentOwner, ownerName } from '../../sys/owner.js'
-import { groupDoors, groupPlace, templatePlace } from './arguments.js'
-import { inContainer } from './image.js'
+import { currentOwner, machineName, ownerName } from '../../sys/owner.js'
+import { groupPlace } from './arguments.js'
+import { inContainer, templatePlace } from './image.js'
 import type { Dialect } from './dialect.js'
+import { mountPlace } from './mounts.js'
 
 /** By which a later engine knows whose a container is. */
-export const labels = { cell: 'glovebox.cell', owner: 'glovebox.owner' } as const
+export const labels = { cell: 'glovebox.cell', owner: 'glovebox.owner', machine: 'glovebox.machine' } as const
 
 export interface ContainerOrder {
   readonly spec: CellSpec
-  /** In which the guests of the cell are; undefined where there are none. */
-  readonly cgroups: CellCgroups | undefined
+  /** Whose groups hold the guests to their limits: ours, to which these are the doors, or those that the engine makes. */
+  readonly groups: { readonly doors: readonly string[] } | 'engine'
+  /** What the engine binds of this machine's: the folders of the template and these, or nothing of it. */
+  readonly bound: readonly PlacedMount[] | 'nothing'
   /** What its first process is told. */
   readonly argv: readonly string[]
   readonly image: string
   /** Of the container's only process and all that it starts, on the engine's machine. */
-  readonly hostId: number
+  readonly ids: { readonly uid: number; readonly gid: number }
   readonly dialect: Dialect
   readonly openFiles: number
   /** Undefined: the engine's own choice. */
@@ -31,16 +34,16 @@ const leastQuotaUs = 1000
 
 /** What the engine is asked for. Nothing of it is privileged, and the engine's own socket is nowhere in it. */
 export function containerConfig(order: ContainerOrder): object {
-  const { spec, argv, image, hostId } = order
+  const { spec, argv, image, ids } = order
   return {
     Image: image,
-    User: `${hostId}:${hostId}`,
+    User: `${ids.uid}:${ids.gid}`,
     Entrypoint: argv,
     Cmd: [],
     Env: [],
     WorkingDir: '/',
     Hostname: 'glovebox',
-    Labels: { [labels.cell]: spec.id, [labels.owner]: ownerName(currentOwner()) },
+    Labels: { [labels.cell]: spec.id, [labels.owner]: ownerName(currentOwner()), [labels.machine]: machineName() },
     NetworkDisabled: true,
     Tty: false,
     OpenStdin: true,
@@ -56,7 +59,9 @@ export function containerConfig(order: ContainerOrder): object {
 function hostConfig(order: ContainerOrder): object {
   const { spec, dialect, openFiles, runtime } = order
   const { memoryBytes, cpus, processes } = spec.limits
-  const bound = memoryBytes + headroomBytes + processes * keeperBytes
+  // Groups of ours count what serves the guests apart; an engine's are all that there is, and hold what was asked for.
+  const isExact = order.groups === 'engine'
+  const bound = memoryBytes + (isExact ? 0 : headroomBytes + processes * keeperBytes)
   return {
     Privileged: false,
     CapDrop: ['ALL'],
@@ -86,18 +91,17 @@ function hostConfig(order: ContainerOrder): object {
   }
 }
 
-function containerMounts({ spec, cgroups }: ContainerOrder): object[] {
-  const bind = (source: string, target: string, mode: 'ro' | 'rw'): object => ({
-    Type: 'bind',
-    Source: source,
-    Target: target,
-    ReadOnly: mode === 'ro',
-    BindOptions: { Propagation: 'rprivate' },
-  })
+function containerMounts({ spec, groups, bound }: ContainerOrder): object[] {
+  if (bound === 'nothing') return []
   const certificates = spec.network?.certificates
   return [
     ...spec.root.binds.map(({ source }, index) => bind(source, templatePlace(index), 'ro')),
-    ...(cgroups ? groupDoors(cgroups) : []).map((door, index) => bind(door, groupPlace(index), 'rw')),
+    ...(groups === 'engine' ? [] : groups.doors).map((door, index) => bind(door, groupPlace(index), 'rw')),
+    ...bound.map((mount) => bind(mount.source.path, mountPlace(mount), mount.mode === 'rw' ? 'rw' : 'ro')),
     ...(certificates === undefined ? [] : [bind(certificates, inContainer.certificates, 'ro')]),
   ]
+}
+
+function bind(source: string, target: string, mode: 'ro' | 'rw'): object {
+  return { Type: 'bind', Source: source, Target: target, ReadOnly: mode === 'ro', BindOptions: { Propagation: 'rprivate' } }
 }

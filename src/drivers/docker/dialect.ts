@@ -34,6 +34,7 @@ function containerProfile(): string {
 
 /** What one engine is told in other words than another. */
 export interface Dialect {
+  readonly isPodman: boolean
   /** Beside no new privileges. */
   readonly security: readonly string[]
   /** Beside that of open files. */
@@ -49,8 +50,8 @@ const podmanProcesses = 32_768
 /** The profile, and that nothing of /proc is to be masked. Docker is given the text of one; Podman a file of its own machine, and has a word for the masks. */
 export async function dialectOf(engine: EngineClient): Promise<Dialect> {
   const profile = containerProfile()
-  if (!(await isPodman(engine))) return { security: [`seccomp=${profile}`], ulimits: {}, devices }
-  return { security: [`seccomp=${fileOf(profile)}`, 'unmask=ALL'], ulimits: { nproc: podmanProcesses }, devices: { ...devices, noexec: true } }
+  if (!(await isPodman(engine))) return { isPodman: false, security: [`seccomp=${profile}`], ulimits: {}, devices }
+  return { isPodman: true, security: [`seccomp=${fileOf(profile)}`, 'unmask=ALL'], ulimits: { nproc: podmanProcesses }, devices: { ...devices, noexec: true } }
 }
 
 async function isPodman(engine: EngineClient): Promise<boolean> {

@@ -1,22 +1,19 @@
-import { hostDevices } from '../../cell/arguments.js'
-import { type OwnPosture, readOwnPosture } from '../../cell/cell-posture.js'
-import type { CellSpawner } from '../../cell/cell-spawner.js'
-import { type HostFiles, readHostFiles } from '../../cell/expected-mounts.js'
-import { readHostFacts } from '../../cell/facts.js'
-import { checkLiners, checkRootMode } from '../../cell/mount-refusals.js'
-import { openCell } from '../../cell/open-cell.js'
+import { readHostFacts, readIdFacts } from '../../cell/facts.js'
+import { canMapRanges } from '../../cell/judgement.js'
 import { createVeilMemory } from '../../cell/veil-memory.js'
 import type { Cell, CellSpec, Driver } from '../../contract/driver.js'
-import { SandboxError } from '../../contract/errors.js'
 import { type Cgroups, type CgroupsUnavailable, detectCgroups } from '../../sys/cgroups.js'
 import { type EngineAddress, engineAddress } from '../../sys/docker/address.js'
 import { createEngineClient, type EngineClient } from '../../sys/docker/client.js'
-import { containerArgv } from './arguments.js'
+import { dialectOf } from './dialect.js'
+import { type EngineGroups, heldByEngine, namesHeld } from './engine-cgroup.js'
+import { createFarOpener } from './far.js'
 import { type ContainerPrograms, importImage } from './image.js'
-import { type ContainerLease, type ContainerLessor, createContainerLessor } from './lease.js'
-import { noMounts, probeDocker, wordsOf } from './probe.js'
-import { type Dialect, dialectOf } from './dialect.js'
-import { spawnContainer } from './spawner.js'
+import { createRootLessor, createUserLessor, type Standing } from './lease.js'
+import { engineTrees } from './mounts.js'
+import { createNearOpener } from './near-opener.js'
+import { probeDocker } from './probe.js'
+import { seesContainers } from './sight.js'
 import { sweepContainers } from './sweep.js'
 
 export interface DockerDriverOptions {
@@ -34,82 +31,48 @@ export interface DockerDriverOptions {
 export function createDockerDriver(options: DockerDriverOptions = {}): Driver {
   const engine = remember(() => createEngineClient(options.address ?? engineAddress()))
   const cgroups = remember(() => options.cgroups ?? detectCgroups())
-  const workshop = remember(async () => openWorkshop({ engine: await engine(), cgroups: await cgroups(), options }))
   const veils = createVeilMemory()
-  const openWith = async (spec: CellSpec, signal: AbortSignal): Promise<Cell> => {
-    const { lessor, own, dialect, spawnFor } = await workshop()
-    const lease = lessor.lease(spec)
-    const spawn = spawnFor({ spec, lease, signal })
-    const argv = containerArgv
-    const programs = { launcher: '', warden: '' }
-    const host = withContainerDevices(readHostFiles(), dialect)
-    try {
-      return await openCell({ spec, lease, signal, spawn, own, unveilable: veils.unveilable(), sources: [], programs, argv, wordsOf, host })
-    } catch (error) {
-      if (veils.learn(error, spec.root)) return openWith(spec, signal)
-      throw error
-    }
-  }
+  const workshop = remember(async () => openWorkshop({ engine: await engine(), cgroups, options, veils }))
   const open = async (spec: CellSpec, signal: AbortSignal): Promise<Cell> => {
     signal.throwIfAborted()
-    checkRootMode(spec, 'single')
-    checkLiners(spec)
-    if (spec.mounts.length > 0) throw new SandboxError('unsupported', `mounts are not available: ${noMounts}`, { hint: 'glovebox doctor' })
-    return openWith(spec, signal)
+    return (await workshop()).open(spec, signal)
   }
-  const ask = (): ReturnType<Driver['probe']> => probeDocker({ open, engine, cgroups, sharedFiles: () => veils.describe(), runtime: options.runtime })
+  const standing = async (): Promise<Standing> => (await workshop()).standing
+  const ask = (): ReturnType<Driver['probe']> => probeDocker({ open, engine, cgroups, sharedFiles: () => veils.describe(), runtime: options.runtime, standing })
   return { name: 'docker', tier: 'container', standby: true, probe: remember(ask, ({ available }) => available), open }
-}
-
-interface Order {
-  readonly spec: CellSpec
-  readonly lease: ContainerLease
-  readonly signal: AbortSignal
 }
 
 /** What every cell needs and none changes. */
 interface Workshop {
-  readonly lessor: ContainerLessor
-  readonly own: OwnPosture
-  readonly dialect: Dialect
-  readonly spawnFor: (order: Order) => CellSpawner
+  readonly standing: Standing
+  readonly open: (spec: CellSpec, signal: AbortSignal) => Promise<Cell>
 }
 
 interface WorkshopParts {
   readonly engine: EngineClient
-  readonly cgroups: Cgroups | CgroupsUnavailable
+  readonly cgroups: () => Promise<Cgroups | CgroupsUnavailable>
   readonly options: DockerDriverOptions
+  readonly veils: ReturnType<typeof createVeilMemory>
 }
 
-/** Clears away what dead owners left, and makes sure of the image. */
-async function openWorkshop({ engine, cgroups, options: { programs, runtime } }: WorkshopParts): Promise<Workshop> {
+/** Clears away what dead owners left, makes sure of the image, and finds out how we stand to the engine. */
+async function openWorkshop({ engine, cgroups, options: { programs, runtime }, veils }: WorkshopParts): Promise<Workshop> {
+  const info = (await engine.call('GET', '/info')) as EngineGroups & { readonly DockerRootDir?: string }
   await sweepContainers(engine)
-  const [image, lessor, dialect] = await Promise.all([importImage(engine, programs), createContainerLessor(cgroups), dialectOf(engine)])
-  const own = withContainerFilter(readOwnPosture())
-  const { openFiles } = readHostFacts()
-  return {
-    lessor,
-    own,
-    dialect,
-    spawnFor:
-      ({ spec, lease, signal }) =>
-      async ({ argv }) => {
-        // The doors to the groups are bound into the container, so they come first.
-        await lease.buildGroups()
-        const { hostId, cgroup: groups } = lease
-        return spawnContainer({ engine, signal, spec, cgroups: groups, argv: argv(process.pid), image, hostId, dialect, openFiles, runtime })
-      },
-  }
+  const [image, dialect] = await Promise.all([importImage(engine, programs), dialectOf(engine)])
+  const standing = await standingTo({ engine, image, dialect, runtime })
+  const holds = namesHeld(heldByEngine(info))
+  const common = { engine, dialect, runtime, openFiles: readHostFacts().openFiles }
+  if (standing === 'far') return { standing, open: createFarOpener({ ...common, programs, holds }) }
+  const lessor = standing === 'root' ? await createRootLessor(await cgroups()) : createUserLessor(holds)
+  return { standing, open: createNearOpener({ ...common, image, standing, lessor, veils, trees: engineTrees(engine, info.DockerRootDir) }) }
 }
 
-/** The container's own filter comes before any of ours. */
-function withContainerFilter(own: OwnPosture): OwnPosture {
-  return { ...own, filters: own.filters + 1 }
-}
-
-/** The devices of a cell are those of the container, which the engine makes in a tmpfs. */
-function withContainerDevices(host: HostFiles, { devices }: Dialect): HostFiles {
-  return { ...host, mountsAt: (path) => (hostDevices.includes(path) ? [['', devices]] : host.mountsAt(path)) }
+/** A root without its rights is nobody here that a container could be run as. */
+async function standingTo(order: Omit<Parameters<typeof seesContainers>[0], 'standing'>): Promise<Standing> {
+  const standing = canMapRanges(readIdFacts()) ? 'root' : 'user'
+  if (standing === 'user' && process.getuid?.() === 0) return 'far'
+  return (await seesContainers({ ...order, standing })) ? standing : 'far'
 }
 
 /** Asks once, and again only after a failure or an answer not worth keeping: an obstacle may have been removed meanwhile. */

@@ -4,18 +4,38 @@
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { Readable } from 'node:stream'
+import type { TemplateRoot } from '../../contract/driver.js'
+import { SandboxError } from '../../contract/errors.js'
 import { nativeProgram } from '../../sys/native.js'
-import { EngineError, type EngineClient } from '../../sys/docker/client.js'
+import { type EngineCall, EngineError, type EngineClient } from '../../sys/docker/client.js'
+import { packed } from '../../sys/pack.js'
 import { encodeHeader, paddingOf, type TarHeader } from '../../sys/tar-header.js'
 
 /** Where things are in the container, before the cell is built out of them. */
-export const inContainer = { launcher: '/launcher', warden: '/warden', template: '/template', groups: '/groups', certificates: '/certificates.pem' } as const
+export const inContainer = {
+  launcher: '/launcher',
+  warden: '/warden',
+  template: '/template',
+  groups: '/groups',
+  mounts: '/mounts',
+  certificates: '/certificates.pem',
+} as const
+
+/** Where each folder of the template is in the container. */
+export function templatePlace(index: number): string {
+  return `${inContainer.template}/${index}`
+}
 
 /** Podman takes a name without a host for one of a registry's. */
 const repository = 'localhost/glovebox-cell'
 /** What the engine and the launcher mount onto; the launcher makes the root of the cell in the last. */
-const folders = ['dev', 'etc', 'proc', 'sys', inContainer.template.slice(1), inContainer.groups.slice(1), 'tmp', 'tmp/.root']
+const folders = ['dev', 'etc', 'proc', 'sys', inContainer.template.slice(1), inContainer.groups.slice(1), inContainer.mounts.slice(1), 'tmp', 'tmp/.root']
 const importMs = 120_000
+/** Of gigabytes, over a network. */
+const sendMs = 1_800_000
+/** Two blocks of zeros. */
+const endBytes = 1024
 
 export interface ContainerPrograms {
   readonly launcher: string
@@ -25,12 +45,50 @@ export interface ContainerPrograms {
 /** Its name, once the engine has it. Its tag is its content, so that another build of ours is another image. */
 export async function importImage(engine: EngineClient, programs: Partial<ContainerPrograms> = {}): Promise<string> {
   const archive = imageArchive(programs)
-  const tag = createHash('sha256').update(archive).digest('hex').slice(0, 32)
+  return bring(engine, tagOf(archive), () => ({ archive, timeoutMs: importMs }))
+}
+
+/**
+ * The same with all that a built template holds, for an engine that cannot reach it: sent once, and known by the template's content. Throws SandboxError('unsupported') for
+ * a template that is made of what this machine has.
+ */
+export async function importTemplate(engine: EngineClient, root: TemplateRoot, programs: Partial<ContainerPrograms> = {}): Promise<string> {
+  const archive = imageArchive(programs)
+  if (root.binds.length === 0) return bring(engine, tagOf(archive), () => ({ archive, timeoutMs: importMs }))
+  if (root.id === undefined) {
+    const why = `template ${root.name} is made of folders of this machine, which the engine of another has not; one that was built or pulled is sent there`
+    throw new SandboxError('unsupported', why, { hint: 'glovebox template pull docker://docker.io/library/python:3-slim --name mine' })
+  }
+  const layout = JSON.stringify(root.binds.map(({ target }) => target))
+  const tag = tagOf(Buffer.from(`${tagOf(archive)} ${root.id} ${layout}`))
+  return bring(engine, tag, () => ({ archive: templateArchive(archive, root), timeoutMs: sendMs }))
+}
+
+function tagOf(archive: Buffer): string {
+  return createHash('sha256').update(archive).digest('hex').slice(0, 32)
+}
+
+async function bring(engine: EngineClient, tag: string, order: () => EngineCall): Promise<string> {
   const name = `${repository}:${tag}`
   if (await isThere(engine, name)) return name
   const query = { fromSrc: '-', repo: name, changes: `LABEL glovebox.image=${tag}` }
-  await engine.call('POST', '/images/create', { query, archive, timeoutMs: importMs })
+  await engine.call('POST', '/images/create', { ...order(), query })
   return name
+}
+
+/** What we have made, without its end, and then what `tar` makes of the folders of the template, each by the name that it would be bound at. */
+function templateArchive(own: Buffer, { binds }: TemplateRoot): Readable {
+  const names = binds.map(({ source }, index) => ({ from: source.slice(1), to: templatePlace(index).slice(1) }))
+  // The longest first, so that what lies in another is not taken for a part of it.
+  const sorted = names.toSorted((one, other) => other.from.length - one.from.length)
+  const renaming = sorted.map(({ from, to }) => `--transform=s,^${from.replace(/[\\.*^$[\],]/g, '\\$&')},${to},S`)
+  const argv = ['--create', '--file=-', '--format=pax', '--numeric-owner', '--sparse', ...renaming, '-C', '/', '--', ...names.map(({ from }) => from)]
+  return Readable.from(joined(own.subarray(0, own.length - endBytes), packed(argv)))
+}
+
+async function* joined(first: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  yield first
+  yield* rest
 }
 
 async function isThere(engine: EngineClient, name: string): Promise<boolean> {
@@ -51,7 +109,7 @@ function imageArchive({ launcher = nativeProgram('launcher'), warden = nativePro
       [inContainer.warden, warden],
     ].map(([path, source]) => entry({ type: 'file', name: (path as string).slice(1), mode: 0o555, content: readFileSync(source as string) })),
   ]
-  return Buffer.concat([...entries, Buffer.alloc(1024)])
+  return Buffer.concat([...entries, Buffer.alloc(endBytes)])
 }
 
 interface Entry {

@@ -6,13 +6,10 @@ import { SandboxError } from '../../contract/errors.js'
 import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { describeAddress } from '../../sys/docker/address.js'
 import type { EngineClient } from '../../sys/docker/client.js'
-
-export const noMounts = 'the engine binds folders by their paths and cannot say whose they are in the cell'
-
-/** Whatever the engine says of its own begins so. */
-export function wordsOf(line: string): string | undefined {
-  return line.startsWith('docker:') ? line : undefined
-}
+import { type EngineGroups, heldByEngine, onlyOneGroup } from './engine-cgroup.js'
+import { farWords } from './far.js'
+import type { Standing } from './lease.js'
+import { wordsOf } from './words.js'
 
 export interface DockerProbeOptions {
   readonly open: (spec: CellSpec, signal: AbortSignal) => Promise<Cell>
@@ -20,6 +17,7 @@ export interface DockerProbeOptions {
   readonly cgroups: () => Promise<Cgroups | CgroupsUnavailable>
   readonly sharedFiles: () => string
   readonly runtime: string | undefined
+  readonly standing: () => Promise<Standing>
 }
 
 interface DockerFacts extends HostFacts {
@@ -31,6 +29,11 @@ interface EngineFacts {
   readonly version: string
   readonly runtimes: readonly string[]
   readonly runtime: string
+  readonly holds: ReturnType<typeof heldByEngine>
+  readonly standing: Standing
+  /** Of its machine. */
+  readonly memoryBytes: number | undefined
+  readonly kernel: HostFacts['kernel']
 }
 
 /** Never throws: what goes wrong is an obstacle. */
@@ -41,44 +44,94 @@ export async function probeDocker(options: DockerProbeOptions): Promise<Probe> {
     tier: 'container',
     runtime: 'docker',
     wordsOf,
-    readFacts: async () => ({ ...readHostFacts(), engine: (engine = await askEngine(options)) }),
+    readFacts: async () => factsOf((engine = await askEngine(options))),
     runtimeOf: ({ engine: found }) => ('address' in found ? { path: found.address, version: found.version } : undefined),
     obstaclesBefore,
     obstacleOf,
   }
-  const { open, cgroups, sharedFiles } = options
-  const found = await probeHost({ mechanism, open, cgroups, sharedFiles, trials: undefined })
-  const why = { available: false, why: noMounts } as const
+  const standing = (): Standing => (engine && 'standing' in engine ? engine.standing : 'root')
+  const held = (): CgroupsUnavailable => ({ unavailable: onlyOneGroup, ...(engine && 'holds' in engine && { enforces: engine.holds }) })
+  const found = await probeHost({
+    mechanism,
+    // An engine elsewhere has nothing of this machine, and a trial needs nothing of it.
+    open: (spec, signal) => options.open(standing() === 'far' ? { ...spec, root: { ...spec.root, binds: [] } } : spec, signal),
+    cgroups: () => (standing() === 'root' ? options.cgroups() : Promise.resolve(held())),
+    sharedFiles: options.sharedFiles,
+    trials: undefined,
+  })
+  const noMounts = { available: false, why: farWords } as const
   return {
     ...found,
     users: { user: { available: true }, root: { available: false, why: 'the container has a single id, without any capability' } },
     features: {
       ...found.features,
-      'mounts-ro': why,
-      'mounts-overlay': why,
-      'mounts-rw': why,
+      ...(standing() === 'far' && { 'mounts-ro': noMounts, 'mounts-rw': noMounts, 'mounts-overlay': noMounts }),
       'root-overlay': { available: false, why: 'the root of the container is read-only' },
     },
-    facts: { ...found.facts, ids: 'one for each cell, from 0x78000000 up', ...engineWords(engine) },
+    facts: { ...found.facts, ids: idWords[standing()], ...engineWords(engine) },
   }
 }
 
-function engineWords(engine: DockerFacts['engine'] | undefined): Record<string, string> {
-  return engine && 'address' in engine ? { runtime: engine.runtime, runtimes: engine.runtimes.join(', ') } : {}
+/** What is judged about this machine is judged about the engine's, where that is another. */
+function factsOf(engine: DockerFacts['engine']): DockerFacts {
+  const facts = { ...readHostFacts(), engine }
+  if (!('standing' in engine) || engine.standing !== 'far') return facts
+  return { ...facts, uid: lastId, memoryBytes: engine.memoryBytes ?? facts.memoryBytes, kernel: engine.kernel }
 }
 
-async function askEngine({ engine, runtime }: DockerProbeOptions): Promise<DockerFacts['engine']> {
+/** Whatever this process is there, it is not root. */
+const lastId = 0x7fffffff
+
+const idWords: Readonly<Record<Standing, string>> = {
+  root: 'one for each cell, from 0x78000000 up',
+  user: 'that of whoever calls, without further groups',
+  far: 'one for each cell, by chance, from 0x78000000 up, on the engine’s machine',
+}
+
+function engineWords(engine: DockerFacts['engine'] | undefined): Record<string, string> {
+  if (!engine || !('address' in engine)) return {}
+  const seen = engine.standing === 'far' ? { 'looked at': 'by our launcher in each container: receipts say “told” instead of “proven”' } : {}
+  return { runtime: engine.runtime, runtimes: engine.runtimes.join(', '), ...seen }
+}
+
+interface EngineInfo extends EngineGroups {
+  readonly Runtimes?: Readonly<Record<string, unknown>>
+  readonly DefaultRuntime?: string
+  readonly Architecture?: string
+  readonly MemTotal?: number
+  readonly KernelVersion?: string
+}
+
+const gvisor: Obstacle = {
+  what: 'the runtime is gVisor',
+  why: 'the launcher builds a cell within its container by calls (close_range, open_tree, move_mount, mount_setattr) that gVisor does not have',
+  hint: 'docker info --format "{{.DefaultRuntime}}"',
+}
+
+/** As engines call them. */
+const architectures: Readonly<Record<string, readonly string[]>> = { x64: ['x86_64', 'amd64'], arm64: ['aarch64', 'arm64'] }
+
+async function askEngine({ engine, runtime, standing }: DockerProbeOptions): Promise<DockerFacts['engine']> {
   try {
     const client = await engine()
-    const [version, info] = (await Promise.all([client.call('GET', '/version'), client.call('GET', '/info')])) as [
-      { readonly Version?: string },
-      { readonly Runtimes?: Readonly<Record<string, unknown>>; readonly DefaultRuntime?: string },
-    ]
+    const [version, info] = (await Promise.all([client.call('GET', '/version'), client.call('GET', '/info')])) as [{ readonly Version?: string }, EngineInfo]
+    if (info.Architecture !== undefined && architectures[process.arch]?.includes(info.Architecture) !== true)
+      return {
+        what: 'another architecture',
+        why: `the engine’s machine is ${info.Architecture}, and our programs are for ${process.arch}`,
+        hint: 'docker info',
+      }
+    const [major = 0, minor = 0] = (info.KernelVersion ?? '').split('.').map((part) => Number.parseInt(part, 10) || 0)
     const runtimes = Object.keys(info.Runtimes ?? {}).sort()
     if (runtime !== undefined && !runtimes.includes(runtime)) {
       return { what: `no runtime ${runtime}`, why: `the engine knows ${runtimes.join(', ')}`, hint: 'docker info' }
     }
-    return { address: describeAddress(client.address), version: version.Version ?? 'unknown', runtimes, runtime: runtime ?? info.DefaultRuntime ?? 'unknown' }
+    if (/^(runsc|gvisor)/.test(runtime ?? info.DefaultRuntime ?? '')) return gvisor
+    return {
+      ...{ address: describeAddress(client.address), version: version.Version ?? 'unknown', runtimes, runtime: runtime ?? info.DefaultRuntime ?? 'unknown' },
+      ...{ holds: heldByEngine(info), standing: await standing(), memoryBytes: info.MemTotal },
+      kernel: [major, minor],
+    }
   } catch (error) {
     const { message, hint } = error instanceof SandboxError ? error : { message: String(error), hint: undefined }
     return { what: 'no container engine', why: message, hint: hint ?? 'docker version' }
@@ -91,9 +144,7 @@ function obstaclesBefore(facts: DockerFacts): Obstacle[] {
       { what: 'not Linux', why: `what is in a container of ours is built for Linux and this is ${facts.platform}`, hint: 'export GLOVEBOX_URL=https://…' },
     ]
   }
-  const engine = 'what' in facts.engine ? [facts.engine] : []
-  if (facts.uid === 0 || engine.length > 0) return [...engine, ...missingPrograms(facts)]
-  return [{ what: 'not root', why: 'only root can read from the kernel what holds around the containers of an engine', hint: 'sudo glovebox doctor' }]
+  return [...('what' in facts.engine ? [facts.engine] : []), ...missingPrograms(facts)]
 }
 
 function obstacleOf(_facts: DockerFacts, { said, hint }: FailedTrial): Obstacle {

@@ -1,18 +1,32 @@
 /** A container as a process whose stdin and stdout are ours: made, attached to, started, and waited for until the engine has removed it. */
-import { statSync, writeFileSync } from 'node:fs'
 import { SandboxError } from '../../contract/errors.js'
 import { type AttachedStreams, attachedStreams } from '../../sys/docker/attach.js'
 import { EngineError, type EngineClient } from '../../sys/docker/client.js'
-import { uidOf } from '../../sys/processes.js'
 import { type ProcessEnd, type SpawnedProcess, spawnedProcess } from '../../sys/spawn.js'
-import { templatePlace } from './arguments.js'
 import { type ContainerOrder, containerConfig } from './container.js'
 
 export interface ContainerSpawn extends ContainerOrder {
   readonly engine: EngineClient
   readonly signal: AbortSignal
+  /**
+   * While the first process waits: makes sure of what was built, and puts in what is missing. Resolves to the number that the process has here, or to none that any has
+   * where it cannot be seen.
+   */
+  readonly settle: (container: StartedContainer) => Promise<number>
+  /** What is left of the cell here; an engine that says that all is gone need not be believed. */
+  readonly remains: () => readonly number[]
+  /** Whether the first process goes on when that is done; otherwise whoever asked for it tells it to. */
+  readonly goesOn: boolean
 }
 
+export interface StartedContainer {
+  readonly id: string
+  /** As the engine tells it. */
+  readonly pid: number
+}
+
+/** As one is told of whose end nobody vouches for: what is left is looked for and ended. */
+const killed: ProcessEnd = { code: null, signal: 'SIGKILL' }
 const startMs = 60_000
 const removeMs = 10_000
 const aliveMs = 1000
@@ -32,19 +46,16 @@ export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProc
       const { promise: lost, giveUp } = surrender(streams)
       const ended = Promise.race([waitFor(engine, id), lost])
       await engine.call('POST', `/containers/${id}/start`, { timeoutMs: startMs })
-      const pid = await firstProcess({ order, id, streams, ended })
-      recogniseTemplate(order, pid)
-      enterGroups(order, pid)
-      // With groups, whoever made them says that it may go on.
-      if (!order.cgroups) streams.stdin.write('+')
+      const monitor = await order.settle({ id, pid: await firstProcess({ order, id, streams, ended }) })
+      if (order.goesOn) streams.stdin.write('+')
       endWithChannel({ engine, id, streams, ended })
-      return spawned({ streams, ended, monitor: pid, remove: () => void removeOrElse({ engine, id, giveUp }) })
+      return spawned({ streams, ended, monitor, remains: order.remains, remove: () => void removeOrElse({ engine, id, giveUp }) })
     } catch (error) {
       streams.stdin.destroy()
       throw error
     }
   } catch (error) {
-    await remove(engine, id)
+    await removeWhole(engine, id)
     throw error
   }
 }
@@ -68,6 +79,13 @@ export async function remove(engine: EngineClient, id: string): Promise<void> {
   }
 }
 
+/** The engine may be about to remove it because its stdin has ended, and says so before it has: until then it is listed. */
+async function removeWhole(engine: EngineClient, id: string): Promise<void> {
+  const gone = engine.call('POST', `/containers/${id}/wait`, { query: { condition: 'removed' }, timeoutMs: removeMs }).catch(() => undefined)
+  await remove(engine, id)
+  await gone
+}
+
 /** An engine that does not answer is not waited for either: the processes of the cell are then ended without it, and it finds that out when it can. */
 async function removeOrElse({ engine, id, giveUp }: { readonly engine: EngineClient; readonly id: string; readonly giveUp: () => void }): Promise<void> {
   try {
@@ -85,7 +103,7 @@ function surrender({ stdin }: AttachedStreams): { readonly promise: Promise<Proc
   const promise = new Promise<ProcessEnd>((resolve) => {
     giveUp = () => {
       stdin.destroy()
-      resolve({ code: null, signal: 'SIGKILL' })
+      resolve(killed)
     }
   })
   return { promise, giveUp }
@@ -99,7 +117,7 @@ async function waitFor(engine: EngineClient, id: string): Promise<ProcessEnd> {
   } catch {
     // An engine that went away cannot vouch for anything: what is left is looked for.
     await remove(engine, id).catch(() => undefined)
-    return { code: null, signal: 'SIGKILL' }
+    return killed
   }
 }
 
@@ -114,45 +132,18 @@ async function firstProcess({ order, id, streams, ended }: Started): Promise<num
   const found = (await order.engine.call('GET', `/containers/${id}/json`)) as { readonly State?: { readonly Pid?: unknown } }
   const pid = Number(found.State?.Pid ?? 0)
   if (pid === 0) throw await earlyEnd(streams, ended)
-  if (ownerOf(pid) !== order.hostId) {
-    throw new SandboxError('unsupported', 'the container engine runs on another machine, or where this process cannot see what it starts', {
-      hint: 'export DOCKER_HOST=unix:///var/run/docker.sock',
-    })
-  }
   return pid
-}
-
-function ownerOf(pid: number): number | undefined {
-  try {
-    return uidOf(pid)
-  } catch {
-    return undefined
-  }
 }
 
 async function earlyEnd({ stderr, stdout }: AttachedStreams, ended: Promise<ProcessEnd>): Promise<SandboxError> {
   let said = ''
   stdout.resume()
   stderr.on('error', () => undefined).on('data', (bytes: Buffer) => (said += bytes.toString('utf8')))
-  const { code } = await ended
+  // What is told of a container that ends keeps nobody waiting by itself.
+  const letGo = stayAlive()
+  const { code } = await ended.finally(letGo)
   const words = said.trim().split('\n').at(-1) || `its container ended with status ${code}`
   return new SandboxError('unavailable', `the cell did not open: ${words}`, { hint: 'glovebox doctor' })
-}
-
-/** An engine may have other mounts than this process, or bind something else: what it shows must be the very folders that were meant. */
-function recogniseTemplate({ spec }: ContainerSpawn, pid: number): void {
-  spec.root.binds.forEach(({ source, target }, index) => {
-    const [meant, shown] = [statSync(source), statSync(`/proc/${pid}/root${templatePlace(index)}`)]
-    if (meant.dev === shown.dev && meant.ino === shown.ino) return
-    throw new SandboxError('not-enforced', `${target} of the cell: the container engine shows something else than ${source} of this machine`, {
-      hint: 'glovebox doctor',
-    })
-  })
-}
-
-/** It waits for a word of ours until then, has a single thread, and cannot enter them by itself. */
-function enterGroups({ cgroups }: ContainerSpawn, pid: number): void {
-  for (const door of cgroups?.joins ?? []) writeFileSync(door, `${pid}`)
 }
 
 interface Ending {
@@ -171,24 +162,34 @@ function endWithChannel({ engine, id, streams, ended }: Ending): void {
   })
 }
 
+function stayAlive(): () => void {
+  const alive = setInterval(() => undefined, aliveMs)
+  return () => clearInterval(alive)
+}
+
 interface Spawned {
   readonly streams: AttachedStreams
   readonly ended: Promise<ProcessEnd>
   /** The first process of the container, whose child the warden is. */
   readonly monitor: number
+  readonly remains: ContainerSpawn['remains']
   readonly remove: () => void
 }
 
-function spawned({ streams, ended, monitor, remove: end }: Spawned): SpawnedProcess {
-  return spawnedProcess({
+function spawned({ streams, ended, monitor, remains, remove: end }: Spawned): SpawnedProcess {
+  const container = spawnedProcess({
     pid: monitor,
     ...streams,
     pipes: new Map(),
     ended,
     signal: end,
-    hold: () => {
-      const alive = setInterval(() => undefined, aliveMs)
-      return () => clearInterval(alive)
-    },
+    hold: stayAlive,
   })
+  return {
+    ...container,
+    wait: async () => {
+      const told = await container.wait()
+      return remains().length > 0 ? killed : told
+    },
+  }
 }

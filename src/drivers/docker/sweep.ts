@@ -1,5 +1,5 @@
 import type { EngineClient } from '../../sys/docker/client.js'
-import { isAlive, parseOwner } from '../../sys/owner.js'
+import { isAlive, machineName, parseOwner } from '../../sys/owner.js'
 import { labels } from './container.js'
 import { remove } from './spawner.js'
 
@@ -14,7 +14,8 @@ export async function sweepContainers(engine: EngineClient): Promise<number> {
   const listed = (await engine.call('GET', '/containers/json', { query: { all: '1', filters } })) as readonly Listed[]
   const dead = listed.filter(({ Labels }) => {
     const owner = parseOwner(Labels?.[labels.owner] ?? '')
-    return owner !== undefined && !isAlive(owner)
+    // Whether an owner lives is for its own machine to say.
+    return owner !== undefined && Labels?.[labels.machine] === machineName() && !isAlive(owner)
   })
   await Promise.all(dead.map(({ Id }) => remove(engine, Id)))
   return dead.length

@@ -5,6 +5,7 @@
 import { Agent as HttpAgent, type ClientRequest, type IncomingMessage, request as httpRequest, type RequestOptions } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
+import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { SandboxError } from '../../contract/errors.js'
 import { parseJson } from '../../contract/json-text.js'
@@ -14,8 +15,8 @@ export interface EngineCall {
   readonly query?: Readonly<Record<string, string>>
   /** Sent as JSON. */
   readonly body?: unknown
-  /** Sent as it is, instead of JSON: an archive. */
-  readonly archive?: Buffer
+  /** Sent as it is, instead of JSON: an archive. One that is not there whole is sent as it comes, and the call fails when it does. */
+  readonly archive?: Buffer | Readable
   /** How long the answer may take; 0: as long as it takes, and nothing is kept alive by waiting for it. */
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
@@ -94,17 +95,25 @@ interface Order {
 }
 
 function begin({ address, method, path, order }: Order, headers: Record<string, string>): ClientRequest {
-  const body = order.archive ?? (order.body === undefined ? undefined : Buffer.from(JSON.stringify(order.body)))
+  const stream = order.archive instanceof Readable ? order.archive : undefined
+  const whole = order.archive instanceof Readable ? undefined : order.archive
+  const body = whole ?? (order.body === undefined ? undefined : Buffer.from(JSON.stringify(order.body)))
   const type = order.archive ? 'application/x-tar' : 'application/json'
   const query = new URLSearchParams(order.query).toString()
   const options: RequestOptions = {
     method,
     path: query === '' ? path : `${path}?${query}`,
-    headers: { ...(address.kind === 'socket' && { Host: 'docker' }), ...(body && { 'Content-Type': type, 'Content-Length': String(body.length) }), ...headers },
+    headers: {
+      ...(address.kind === 'socket' && { Host: 'docker' }),
+      ...((body ?? stream) && { 'Content-Type': type }),
+      ...(body && { 'Content-Length': String(body.length) }),
+      ...headers,
+    },
     ...(order.signal && { signal: order.signal }),
   }
   const request = connectTo(address, options)
-  request.end(body)
+  if (stream) stream.on('error', (error) => request.destroy(error)).pipe(request)
+  else request.end(body)
   return request
 }
 

@@ -7,6 +7,8 @@ import { lifeOf } from './thread-life.js'
 export interface ThreadPlaces {
   /** The first process of the cell. */
   readonly first: number
+  /** Whoever waits for its end, with a single thread and no guest: an engine's groups hold it too. */
+  readonly monitor?: number
   /** As the kernel names it. */
   readonly pidNamespace: string
   /** The groups that every guest is in; undefined where there are none. */
@@ -18,13 +20,13 @@ export interface ThreadPlaces {
  * nobody can say any more whether they were the cell's. No single list has all: a group has not who is outside of it, and the tree not who is handed
  * to another parent meanwhile; where there are no groups everybody is asked for its pid namespace.
  */
-export function threadsOfCell({ first, pidNamespace, folders }: ThreadPlaces): ReadonlySet<number> {
+export function threadsOfCell({ first, monitor, pidNamespace, folders }: ThreadPlaces): ReadonlySet<number> {
   const grouped = folders?.flatMap((folder) => [...threadsBelow(folder)])
   const { inside, ended } = grouped === undefined ? processesIn(pidNamespace) : { inside: [], ended: [] }
   const processes = new Set([...descendantsOf(first), ...inside])
   processes.delete(first)
   // A number that means nothing here is told as 0.
-  return new Set([...processes].flatMap(threadsOrItself).concat(ended, grouped?.filter((thread) => thread > 0) ?? []))
+  return new Set([...processes].flatMap(threadsOrItself).concat(ended, grouped?.filter((thread) => thread > 0 && thread !== monitor) ?? []))
 }
 
 /** And those that have ended since they were listed, or are about to: one of them may have left a child that is in no list yet. */

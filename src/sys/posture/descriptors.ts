@@ -1,6 +1,12 @@
 import { isGone, listProc, readProc } from './proc-files.js'
 
-const closesOnExec = 0o2000000
+const closeOnExec = 0o2000000
+
+/** Told from a file of fdinfo; not where that says nothing. */
+export function closesOnExec(info: string): boolean {
+  const flags = /^flags:\s*([0-7]+)/m.exec(info)?.[1]
+  return flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) !== 0
+}
 
 /** Numbers of the descriptors that a process would keep through execve, smallest first. Throws EACCES where the kernel tells only root (before 5.14). */
 export function survivingDescriptors(pid: number): number[] {
@@ -12,8 +18,7 @@ export function survivingDescriptors(pid: number): number[] {
 
 function survives(pid: number, number: number): boolean {
   try {
-    const flags = /^flags:\s*([0-7]+)/m.exec(readProc(pid, `fdinfo/${number}`))?.[1]
-    return flags === undefined || (Number.parseInt(flags, 8) & closesOnExec) === 0
+    return !closesOnExec(readProc(pid, `fdinfo/${number}`))
   } catch (error) {
     if (isGone(error)) return false
     throw error

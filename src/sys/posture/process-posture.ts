@@ -32,12 +32,22 @@ export function readFacts(who: number | string): ProcessFacts {
 export const overflowId = 65_534
 
 export function observeProcess(who: number | string, surroundings: Surroundings, facts = readFacts(who)): Observation[] {
+  return describeProcess({ facts, read: (file) => readProc(who, file) }, surroundings)
+}
+
+/** A process whose files were read already, or are when they are asked for. */
+export interface ProcessFiles {
+  readonly facts: ProcessFacts
+  readonly read: (file: 'limits' | 'uid_map' | 'gid_map') => string
+}
+
+export function describeProcess({ facts, read }: ProcessFiles, surroundings: Surroundings): Observation[] {
   const { status } = facts
   const source = (file: string): string => `/proc/PID/${file}`
   const found = (control: string, value: Json, file: string): Observation => ({ control, value, evidence: 'kernel', source: source(file) })
-  const limits = { ...surroundings.limitsOf(readProc(who, 'limits')) }
+  const limits = { ...surroundings.limitsOf(read('limits')) }
   return [
-    found('ids', idsOf(status, mapsOf(who, facts, surroundings)), 'status'),
+    found('ids', idsOf(status, mapsOf({ facts, read }, surroundings)), 'status'),
     found('capabilities', { ...status.capabilities }, 'status'),
     found('no-new-privs', status.noNewPrivs, 'status'),
     found('seccomp', { mode: status.seccomp, filters: ownFilters(status, surroundings.inheritedFilters) }, 'status'),
@@ -53,14 +63,14 @@ export function ownFilters({ filters }: ProcessStatus, inherited: number): numbe
 type Maps = Pick<Surroundings, 'uidMap' | 'gidMap'>
 
 /** In a liner ids are called otherwise than in the cell, by a map of its own. One that knows more than a single id of the cell's is none of ours. */
-function mapsOf(who: number | string, { namespaces }: ProcessFacts, cell: Surroundings): Maps {
-  if (namespaces.user === cell.namespaces.user) return cell
-  const read = (file: 'uid_map' | 'gid_map', above: IdMap): IdMap => {
-    const map = parseIdMap(readProc(who, file))
+function mapsOf({ facts, read }: ProcessFiles, cell: Surroundings): Maps {
+  if (facts.namespaces.user === cell.namespaces.user) return cell
+  const mapIn = (file: 'uid_map' | 'gid_map', above: IdMap): IdMap => {
+    const map = parseIdMap(read(file))
     const [row] = map
     return map.length === 1 && row?.[2] === 1 && insideOf(row[1], above) !== undefined ? map : []
   }
-  return { uidMap: read('uid_map', cell.uidMap), gidMap: read('gid_map', cell.gidMap) }
+  return { uidMap: mapIn('uid_map', cell.uidMap), gidMap: mapIn('gid_map', cell.gidMap) }
 }
 
 function idsOf(status: ProcessStatus, { uidMap, gidMap }: Maps): Json {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Driver } from '../../../src/contract/driver.js'
 import { createDockerDriver } from '../../../src/drivers/docker/driver.js'
 import { createPlatform, Sandbox } from '../../../src/index.js'
-import { currentOwner, ownerName } from '../../../src/sys/owner.js'
+import { currentOwner, machineName, ownerName } from '../../../src/sys/owner.js'
 import { type DockerEngine, noDockerEngine, startDockerEngine } from '../../docker-engine.js'
 import { startScript } from '../../sys/run-script.js'
 import { skipGroup } from '../../unless.js'
@@ -56,7 +56,7 @@ describe('the container of a cell', () => {
       Tty: false,
       StdinOnce: true,
       NetworkDisabled: true,
-      Labels: { 'glovebox.cell': sandbox.id, 'glovebox.owner': ownerName(currentOwner()) },
+      Labels: { 'glovebox.cell': sandbox.id, 'glovebox.owner': ownerName(currentOwner()), 'glovebox.machine': machineName() },
     })
     const bound = HostConfig.Memory as number
     expect(HostConfig).toMatchObject({
@@ -135,19 +135,20 @@ describe('an owner that is killed', () => {
   test('before it started one leaves a container that the next one knows by its label; that of a living owner stays', async () => {
     const [image] = (await engine.client.call('GET', '/images/json')) as [{ readonly Id: string }]
     const dead = { ...currentOwner(), startTime: '1' }
-    const make = (name: string, owner: string) =>
+    const make = (name: string, owner: string, machine = machineName()) =>
       engine.client.call('POST', '/containers/create', {
         query: { name },
-        body: { Image: image.Id, Entrypoint: ['/launcher'], Labels: { 'glovebox.owner': owner } },
+        body: { Image: image.Id, Entrypoint: ['/launcher'], Labels: { 'glovebox.owner': owner, 'glovebox.machine': machine } },
       })
     await make('of-dead', ownerName(dead))
     await make('of-living', ownerName(currentOwner()))
+    await make('of-another-machine', ownerName(dead), 'another')
     const platform = createPlatform({ drivers: [createDockerDriver({ address: engine.address })] })
     await Sandbox.create({ platform, driver: 'docker' }).then((sandbox) => sandbox.close())
     await platform[Symbol.asyncDispose]()
     const left = (await containers()).map(({ Labels }) => Labels['glovebox.owner'])
-    expect(left).toEqual([ownerName(currentOwner())])
-    await engine.client.call('DELETE', '/containers/of-living')
+    expect(left.sort()).toEqual([ownerName(currentOwner()), ownerName(dead)].sort())
+    for (const name of ['of-living', 'of-another-machine']) await engine.client.call('DELETE', `/containers/${name}`)
   })
 })
 

@@ -5,6 +5,7 @@ import { createDockerDriver } from '../../../src/drivers/docker/driver.js'
 import { createPlatform, Sandbox } from '../../../src/index.js'
 import { type DockerEngine, noDockerEngine, startDockerEngine } from '../../docker-engine.js'
 import { skipGroup } from '../../unless.js'
+import { idOfCell, processesOf } from './processes.js'
 
 const impossible = noDockerEngine()
 let engine: DockerEngine
@@ -26,8 +27,8 @@ interface Asked {
   readonly HostConfig: { SecurityOpt: string[]; Mounts: { Source: string; Target: string }[] }
 }
 
-/** The same engine, but for what it makes of a wish for a container. */
-async function lie(twist: (asked: Asked) => void): Promise<string> {
+/** The same engine, but for what it makes of a wish for a container, and for what it answers without having done it. */
+async function lie(twist: (asked: Asked) => void, answer?: (request: string) => string | undefined): Promise<string> {
   const path = join(engine.folder, 'liar')
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     let head = Buffer.alloc(0)
@@ -37,9 +38,15 @@ async function lie(twist: (asked: Asked) => void): Promise<string> {
       const length = Number(/content-length: (\d+)/i.exec(head.toString('latin1', 0, end))?.[1] ?? 0)
       if (end === -1 || head.length < end + 4 + length) return
       socket.off('data', onData)
+      const lied = answer?.(head.toString('latin1', 0, end))
+      if (lied !== undefined) {
+        socket.end(`HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${lied.length}\r\nConnection: close\r\n\r\n${lied}`)
+        return
+      }
       const real = connect({ path: engine.address.path, allowHalfOpen: true })
       real.write(twisted(head, { end, length, twist }))
-      socket.pipe(real).pipe(socket)
+      // Who lies about ends does not hand on that a stream has ended either.
+      socket.pipe(real, { end: answer === undefined }).pipe(socket)
       real.on('error', () => socket.destroy())
       socket.on('error', () => real.destroy())
     }
@@ -82,7 +89,8 @@ describe('an engine that does not do what it was asked for', () => {
     expect(unfiltered).toMatchObject({ code: 'not-enforced', message: expect.stringContaining('filters') })
     liar?.close()
     const other = await create(await lie((asked) => (asked.User = '1234:1234')))
-    expect(other).toMatchObject({ message: expect.stringContaining('cannot see what it starts') })
+    // What is not ours is somewhere else, and gets nothing of this machine.
+    expect(other).toMatchObject({ code: 'unsupported', message: expect.stringContaining('is made of folders of this machine') })
     liar?.close()
     const swapped = await create(
       await lie(({ HostConfig }) => {
@@ -91,5 +99,20 @@ describe('an engine that does not do what it was asked for', () => {
     )
     expect(swapped).toMatchObject({ message: expect.stringContaining('the container engine shows something else than /usr of this machine') })
     expect(await engine.client.call('GET', '/containers/json', { query: { all: '1' } })).toEqual([])
+  })
+
+  test('and says that a container is gone which is not, keeps nothing of it alive', async () => {
+    const path = await lie(
+      () => undefined,
+      (request) => (/^(POST \S+\/(wait|kill)|DELETE )/.test(request) ? '{"StatusCode":0}' : undefined),
+    )
+    const platform = createPlatform({ drivers: [createDockerDriver({ address: { kind: 'socket', path } })] })
+    const sandbox = await Sandbox.create({ platform, driver: 'docker' })
+    await sandbox.spawn(['sleep', '3000'])
+    const own = idOfCell(sandbox.id)
+    expect(processesOf(own).length).toBeGreaterThan(2)
+    await sandbox.close()
+    expect(processesOf(own)).toEqual([])
+    await platform[Symbol.asyncDispose]()
   })
 })

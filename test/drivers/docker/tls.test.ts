@@ -1,60 +1,19 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createDockerDriver } from '../../../src/drivers/docker/driver.js'
 import { createPlatform, Sandbox } from '../../../src/index.js'
 import { engineAddress } from '../../../src/sys/docker/address.js'
 import { createEngineClient } from '../../../src/sys/docker/client.js'
-import { type DockerEngine, noDockerEngine, startDockerEngine } from '../../docker-engine.js'
+import type { DockerEngine } from '../../docker-engine.js'
+import { noTlsEngine, startTlsEngine } from '../../docker-tls.js'
 import { rejectionOf } from '../../engine/collect.js'
 import { skipGroup } from '../../unless.js'
 
-const impossible = noDockerEngine() ?? (existsSync('/usr/bin/openssl') ? undefined : 'openssl, which makes the certificates, is not installed')
+const impossible = noTlsEngine()
 let engine: DockerEngine
-let env: Record<string, string>
-let port: number
-
-/** One authority, whom both sides trust; a daemon that is 127.0.0.1; and us. */
-function makeCertificates(folder: string): void {
-  mkdirSync(folder)
-  const openssl = (...args: string[]): void => void execFileSync('/usr/bin/openssl', args, { cwd: folder, stdio: 'ignore' })
-  const request = (name: string): void =>
-    openssl('req', '-newkey', 'rsa:2048', '-nodes', '-keyout', `${name}-key.pem`, '-subj', `/CN=${name}`, '-out', `${name}.csr`)
-  openssl('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=authority', '-keyout', 'ca-key.pem', '-out', 'ca.pem')
-  for (const name of ['daemon', 'client']) {
-    request(name)
-    writeFileSync(join(folder, `${name}.ext`), name === 'daemon' ? 'subjectAltName=IP:127.0.0.1' : 'extendedKeyUsage=clientAuth')
-    const signing = ['-CA', 'ca.pem', '-CAkey', 'ca-key.pem', '-CAcreateserial', '-days', '2', '-extfile', `${name}.ext`]
-    openssl('x509', '-req', '-in', `${name}.csr`, ...signing, '-out', `${name}.pem`)
-  }
-  for (const [from, to] of [
-    ['client.pem', 'cert.pem'],
-    ['client-key.pem', 'key.pem'],
-  ] as const)
-    execFileSync('cp', [join(folder, from), join(folder, to)])
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port: found } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return found
-}
+let env: Readonly<Record<string, string>>
 
 beforeAll(async () => {
-  if (impossible !== undefined) return
-  port = await freePort()
-  engine = await startDockerEngine({
-    arguments: (folder) => {
-      const own = join(folder, 'tls')
-      makeCertificates(own)
-      env = { DOCKER_HOST: `tcp://127.0.0.1:${port}`, DOCKER_TLS_VERIFY: '1', DOCKER_CERT_PATH: own }
-      return ['-H', `tcp://127.0.0.1:${port}`, '--tlsverify', `--tlscacert=${own}/ca.pem`, `--tlscert=${own}/daemon.pem`, `--tlskey=${own}/daemon-key.pem`]
-    },
-  })
+  if (impossible === undefined) ({ engine, env } = await startTlsEngine())
 })
 afterAll(async () => {
   await engine?.[Symbol.asyncDispose]()

@@ -8,21 +8,30 @@ import { createPlatform, templateBuilder } from '../../../src/compose.js'
 import type { Recipe } from '../../../src/contract/templates.js'
 import { Sandbox } from '../../../src/index.js'
 import { baseEnv, baseLinks, basePackages, baseWithout } from '../../../src/templates/recipes/base.js'
+import { noDockerEngine, startDockerEngine } from '../../docker-engine.js'
 import { skipGroup } from '../../unless.js'
 import { whyNotBuilt } from '../reachable.js'
 
 /** Each driver that can be given a root of ours. */
-const drivers = ['bwrap', 'oci:runc', 'oci:crun']
+const drivers = ['bwrap', 'oci:runc', 'oci:crun', 'docker']
 
 const place = mkdtempSync(join(tmpdir(), 'gbx-agent-'))
 const templateDir = join(place, 'store')
 const builder = templateBuilder({ templateDir })
+const noDocker = noDockerEngine()
+const usualHost = process.env.DOCKER_HOST
+/** Before anything asks for an engine. */
+const engine = noDocker === undefined ? await startDockerEngine() : undefined
+if (engine) process.env.DOCKER_HOST = `unix://${engine.address.path}`
 const platform = createPlatform({ templateDir })
 const why = (await whyNotBuilt(templateDir)) || (await whyNoRoot())
 if (why) console.log(`no agent is built by these tests: ${why}`)
 
 afterAll(async () => {
   await platform[Symbol.asyncDispose]()
+  await engine?.[Symbol.asyncDispose]()
+  if (usualHost === undefined) delete process.env.DOCKER_HOST
+  else process.env.DOCKER_HOST = usualHost
   rmSync(place, { recursive: true, force: true })
 })
 
@@ -165,6 +174,7 @@ describe('an agent that works on pictures', { timeout: 300_000 }, () => {
   })
 
   test.for(drivers)('makes its pictures in a sandbox of %s, within its limits', async (driver, { skip }) => {
+    if (driver === 'docker' && noDocker !== undefined) skip(noDocker)
     const [obstacle] = (await platform.probe()).find((probe) => probe.driver === driver)?.obstacles ?? []
     if (obstacle) skip(obstacle.why)
     const input = join(place, `input-${driver}`)
