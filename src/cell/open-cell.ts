@@ -63,7 +63,15 @@ export async function openCell(opening: Opening): Promise<Cell> {
     ]
     process = await launch(opening, { argv: (ownerPid) => opening.argv({ ...plan, ownerPid }), descriptors })
     const pipe = inspector === undefined ? undefined : process.pipes.get(inspector)
-    inspection = (opening.inspect ?? createInspection)({ plan, lease, own: opening.own, monitorPid: process.pid, inspector: pipe, host: opening.host, isWithin: opening.isWithin })
+    inspection = (opening.inspect ?? createInspection)({
+      plan,
+      lease,
+      own: opening.own,
+      monitorPid: process.pid,
+      inspector: pipe,
+      host: opening.host,
+      isWithin: opening.isWithin,
+    })
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid, opening) })
     const cell = new NamespaceCell({
       process,

@@ -293,10 +293,7 @@ class KernelCellCgroup implements CellCgroup {
 
   #ask(question: (files: ControllerFiles, guest: Group) => object): object[] {
     return this.#parts.levels.flatMap(({ hierarchy, guest }) =>
-      hierarchy.controllers.map((name) => {
-        const files = controllerFiles[hierarchy.version][name]
-        return files === undefined ? {} : question(files, guest)
-      }),
+      hierarchy.controllers.flatMap((name) => controllerFiles[hierarchy.version][name] ?? []).map((files) => question(files, guest)),
     )
   }
 }
