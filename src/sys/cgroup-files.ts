@@ -207,7 +207,10 @@ export class Group {
   }
 
   write(control: string, value: string): void {
-    if (!this.#held) return this.#tree.write(`${this.folder}/${control}`, value)
+    if (!this.#held) {
+      this.#tree.write(`${this.folder}/${control}`, value)
+      return
+    }
     let file = this.#heldToWrite.get(control)
     if (!file) this.#heldToWrite.set(control, (file = this.#tree.holdToWrite(`${this.folder}/${control}`)))
     file.write(value)
