@@ -13,13 +13,13 @@ import { type MountEntry, parseMountTable, reachableMounts } from '../sys/postur
 import { namespaceNames, type Namespaces, readNamespaces } from '../sys/posture/namespaces.js'
 import { FilterAhead } from '../sys/posture/filter-ahead.js'
 import type { InspectorPipe } from '../sys/posture/filter-pipe.js'
-import type { FilterReading } from '../sys/posture/newest-filter.js'
 import { pageBytes } from '../sys/posture/page-size.js'
 import { isGone, readProc } from '../sys/posture/proc-files.js'
 import { observeProcess, ownFilters, placeOf, type ProcessFacts, readFacts, type Surroundings } from '../sys/posture/process-posture.js'
 import { limitsReader, type ProcessLimits } from '../sys/posture/process-limits.js'
 import { parseStatus } from '../sys/posture/process-status.js'
 import { childrenOf, descendantsOf, innerPid } from '../sys/posture/process-tree.js'
+import { filterObservation } from './filter-observation.js'
 import { findFirstProcess, type FirstProcessOptions } from './first-process.js'
 import { hasIpv6, interfacesOf, parseRoutes } from '../sys/posture/routes.js'
 import { readSocketCounts, type SocketCounts } from '../sys/posture/socket-counts.js'
@@ -292,11 +292,4 @@ function observeDescriptors(pid: number): Observation {
     if (isGone(error)) throw error
     return { control: 'descriptors', value: null, evidence: 'asserted', source: `/proc/PID/fdinfo: ${(error as Error).message}` }
   }
-}
-
-function filterObservation(reading: FilterReading, observations: readonly Observation[]): Observation {
-  if ('unreadable' in reading) return { control: 'filter', value: null, evidence: 'asserted', source: reading.unreadable }
-  const isFiltered = (observations.find(({ control }) => control === 'seccomp')?.value as { mode: number }).mode === 2
-  if (reading.hash === null && isFiltered) return { control: 'filter', value: null, evidence: 'asserted', source: 'this kernel shows no filters' }
-  return kernel('filter', reading.hash, 'PTRACE_SECCOMP_GET_FILTER')
 }
