@@ -104,7 +104,7 @@ interface EngineInfo extends EngineGroups {
 
 const gvisor: Obstacle = {
   what: 'the runtime is gVisor',
-  why: 'the launcher builds a cell within its container by calls (close_range, open_tree, move_mount, mount_setattr) that gVisor does not have',
+  why: 'the launcher, which builds a cell within its container, does not get as far as that on gVisor',
   hint: 'docker info --format "{{.DefaultRuntime}}"',
 }
 
