@@ -1,5 +1,6 @@
 /** What the kernel of another machine says of every process and thread that runs a guest's code. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { SandboxError } from '../../contract/errors.js'
 import type { Posture } from '../../contract/posture.js'
 import { isGone } from '../../sys/posture/proc-files.js'
 import { placeOf } from '../../sys/posture/process-posture.js'
@@ -49,11 +50,11 @@ const vanished = 'vanished'
 /** Those of a process in the cell; whoever is in the container alone has a single number. */
 async function threadsOf({ teller }: FarView, pid: number): Promise<string[]> {
   const status = await whileThere(teller.read(`/proc/${pid}/status`))
-  const levels =
-    /^NSpid:(.*)$/m
-      .exec(status ?? '')?.[1]
-      ?.trim()
-      .split(/\s+/).length ?? 0
+  if (status === undefined) return []
+  const row = /^NSpid:(.*)$/m.exec(status)?.[1]
+  // Whose it is must be known: one that is passed over would be one that nobody looked at.
+  if (row === undefined) throw new SandboxError('not-enforced', `whose process ${pid} is was not told`, { hint: 'glovebox doctor' })
+  const levels = row.trim().split(/\s+/).length
   if (levels < 2) return []
   const tasks = (await whileThere(teller.list(`/proc/${pid}/task`))) ?? []
   return tasks.map((task) => `${pid}/task/${task}`)
