@@ -72,10 +72,8 @@ export async function openCell(opening: Opening): Promise<Cell> {
       host: opening.host,
       isWithin: opening.isWithin,
     })
-    await greeting(process, opening)
-    lease.cgroup?.settle()
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid, opening) })
-    return new NamespaceCell({
+    const cell = new NamespaceCell({
       process,
       users: usersOf(lease),
       layers: cellLayers(plan, isFolder),
@@ -89,6 +87,10 @@ export async function openCell(opening: Opening): Promise<Cell> {
       clear: lease.clear,
       release: lease.release,
     })
+    if (!lease.cgroup?.awaitsSettling) opening.spec.onLaunched?.(cell)
+    await greeting(process, opening)
+    lease.cgroup?.settle()
+    return cell
   } catch (error) {
     if (process) await Promise.all([endProcess(process, lease.remains), inspection?.close()])
     await lease.release()

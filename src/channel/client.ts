@@ -57,22 +57,36 @@ export interface ConnectOptions {
   readonly signal?: AbortSignal
 }
 
-/**
- * Resolves at the warden's HELLO; a channel on which that fails is destroyed. If the channel has `ref` and `unref`, as sockets do, it keeps the
- * process alive exactly while something is awaited of the warden: an answer, or the end of a run.
- */
-export async function connectWarden(channel: CellChannel, options: ConnectOptions = {}): Promise<Warden> {
-  const { filter, signal } = options
+/** One that may be told something before it has said a word. */
+export interface AwaitedWarden {
+  readonly warden: Warden
+  /** Nothing is read from the channel before this is called. Resolves at HELLO; a channel on which that fails is destroyed. */
+  greet(signal?: AbortSignal): Promise<Warden>
+  fail(failure: SandboxError): void
+}
+
+/** If the channel has `ref` and `unref`, as sockets do, it keeps the process alive exactly while something is awaited: an answer, or the end of a run. */
+export function awaitWarden(channel: CellChannel, options: Omit<ConnectOptions, 'signal'> = {}): AwaitedWarden {
+  const { filter } = options
   if (filter && (filter.length > maxFilterBytes || filter.length % 8 !== 0))
     throw new SandboxError('invalid', `a filter of ${filter.length} bytes is no array of at most 4096 instructions`)
   const rules = options.rules && encodeRules(options.rules)
   const connection = new Connection(channel)
+  if (filter) connection.configure('configure', filter)
+  if (rules) connection.configure('rules', rules)
+  return { warden: connection, greet: (signal) => greet(connection, signal), fail: (failure) => connection.fail(failure) }
+}
+
+/** The same in one step. */
+export const connectWarden = async (channel: CellChannel, { signal, ...options }: ConnectOptions = {}): Promise<Warden> =>
+  awaitWarden(channel, options).greet(signal)
+
+async function greet(connection: Connection, signal: AbortSignal | undefined): Promise<Warden> {
   const abort = (): void => connection.fail(new SandboxError('closed', 'connecting to the warden was aborted', { cause: signal?.reason }))
   if (signal?.aborted) abort()
   signal?.addEventListener('abort', abort, { once: true })
   try {
-    if (filter) connection.configure('configure', filter)
-    if (rules) connection.configure('rules', rules)
+    connection.hear()
     await connection.greeted
     return connection
   } catch (error) {
@@ -111,6 +125,11 @@ class Connection implements Warden {
     }
     this.#guests = new Guests(this.#link)
     this.#hold()
+  }
+
+  /** Once. */
+  hear(): void {
+    const channel = this.#channel
     channel.on('data', (chunk: Uint8Array) => this.#read(chunk))
     channel.on('error', (error) => this.fail(new SandboxError('broken', `the channel to the warden failed: ${error.message}`, { cause: error })))
     channel.on('end', () => this.#channelEnded())

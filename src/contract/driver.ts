@@ -74,6 +74,11 @@ export interface CellSpec {
   readonly liners?: boolean
   /** Not given: nothing in the cell listens for what its programs want of the world, and nothing ever will. */
   readonly network?: CellNetwork
+  /**
+   * Called at most once, before `open` resolves, when runs can begin in the cell and its warden will read what is said to it: that is there sooner than the warden's own
+   * word. Nothing may be read from the channel before `open` has resolved. A driver need not call it.
+   */
+  readonly onLaunched?: (cell: Cell) => void
 }
 
 /** Where programs find HTTP and SOCKS, on the loopback of a cell with a network and of each liner. */

@@ -1,6 +1,6 @@
 /**
- * The first program of a new sandbox is made ready once its cell was looked at, while whoever made the sandbox goes on. It waits at its gate, where it is looked at as every program is; and it
- * waits there for whatever is run first, however late: in a thousand sandboxes any is as quick as one.
+ * The first program of a new sandbox is made ready while its cell opens. It waits at its gate, where it is looked at as every program is, once its cell was; and it waits there for whatever is run
+ * first, however late: in a thousand sandboxes any is as quick as one. Whoever creates the sandbox does not wait for it.
  */
 import type { SandboxError } from '../contract/errors.js'
 import type { PlannedSandbox } from '../policy/apply.js'

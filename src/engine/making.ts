@@ -15,7 +15,8 @@ import { tryCommands } from './command-trial.js'
 import { Deadline } from './deadline.js'
 import type { Filters } from './filters.js'
 import type { FirstProgram } from './first-program.js'
-import { Inspector } from './inspector.js'
+import { FirstLook } from './first-look.js'
+import type { Inspector } from './inspector.js'
 import { cellNetwork, type EgressSource, type WayWish } from './network-making.js'
 import { type OpenCell, openCell } from './open-cell.js'
 import { checkLined } from './pool-refusals.js'
@@ -154,7 +155,7 @@ export interface Patience {
   readonly answerMs: number
   /** At which its way out listens besides. */
   readonly ports?: (() => readonly number[]) | undefined
-  /** Begun once it was looked at. */
+  /** Begun as soon as anything can be. */
   readonly first?: FirstProgram | undefined
 }
 
@@ -166,24 +167,22 @@ async function makeCell(preparation: Preparation, { filters, makers }: Tools, { 
     const user = cell.users.find(({ name }) => name === spec.user)
     return probe.filtersSyscalls ? filters.of(spec, capabilityNames(user?.capabilities ?? 0n)) : undefined
   }
-  const open = await openCell({ driver, spec: cellSpec, filter, rules: fileRules(cellSpec.commands, cellSpec.mounts), signal })
+  const sight = new FirstLook({ probe, inspects: probe.isolates && makers.inspect !== false, ports, first })
+  const rules = fileRules(cellSpec.commands, cellSpec.mounts)
+  const open = await openCell({ driver, spec: cellSpec, filter, rules, signal, beforeHello: sight.beforeHello }).catch((error: unknown) => {
+    sight.giveUp(error)
+    throw error
+  })
   try {
-    const inspector = probe.isolates && makers.inspect !== false ? new Inspector({ cell: open.cell, filter: open.filter, ports }) : undefined
-    const held = inspector && (await lookAt({ probe, open, inspector }, first))
+    const made = await sight.look(open)
     // Only in a cell that is as demanded is anything tried.
     const tried = cellSpec.commands && (await tryCommands(cellSpec.commands, open))
-    if (tried) inspector?.addTried(tried)
-    return { probe, open, inspector, ...(held && { first: held }) }
+    if (tried) made.inspector?.addTried(tried)
+    return made
   } catch (error) {
     open.warden.close()
     await open.cell.close()
     signal.throwIfAborted()
     throw error
   }
-}
-
-/** Throws SandboxError('not-enforced') naming what is not as demanded. The first program is begun after that, and nobody who creates a sandbox waits for it. */
-async function lookAt(made: MadeCell, first: FirstProgram | undefined): Promise<Held | undefined> {
-  await made.inspector?.inspectCell()
-  return first?.(made, Promise.resolve())
 }

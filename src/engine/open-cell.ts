@@ -1,4 +1,4 @@
-import { connectWarden, type Warden } from '../channel/index.js'
+import { type AwaitedWarden, awaitWarden, type Warden } from '../channel/index.js'
 import type { Cell, CellSpec, Driver } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { FileRule } from '../policy/file-rules.js'
@@ -20,24 +20,44 @@ export interface CellOrder {
   /** Undefined: programs may do with files what the cell allows. */
   readonly rules: readonly FileRule[] | undefined
   readonly signal: AbortSignal
+  /** Called at most once, when the warden can be told something but has not answered yet. */
+  readonly beforeHello?: ((open: OpenCell) => void) | undefined
 }
 
 /** A cell whose warden answers. When that does not come about, or is aborted, nothing of the cell is left. */
-export async function openCell({ driver, spec, filter: filterFor, rules, signal }: CellOrder): Promise<OpenCell> {
-  const cell = await driver.open(spec, signal).catch((error: unknown) => {
+export async function openCell(order: CellOrder): Promise<OpenCell> {
+  const { driver, spec, signal, beforeHello } = order
+  let awaited: Promise<Awaited> | undefined
+  const onLaunched = (launched: Cell): void => {
+    awaited = awaitedIn(launched, order)
+    awaited.then(({ open }) => beforeHello?.(open)).catch(() => undefined)
+  }
+  const cell = await driver.open(beforeHello ? { ...spec, onLaunched } : spec, signal).catch((error: unknown) => {
+    awaited?.then(({ warden }) => warden.fail(new SandboxError('broken', 'the cell did not open'))).catch(() => undefined)
     signal.throwIfAborted()
     throw error instanceof SandboxError ? error : new SandboxError('broken', `driver ${driver.name} opened no cell: ${messageOf(error)}`, { cause: error })
   })
   try {
-    const filter = await filterFor(cell)
+    const { open, warden } = await (awaited ?? awaitedIn(cell, order))
     signal.throwIfAborted()
-    const warden = await connectWarden(cell.channel, { signal, ...(filter && { filter }), ...(rules && { rules }) })
-    return { cell, warden, filter, isListed: rules !== undefined }
+    await warden.greet(signal)
+    return { ...open, cell }
   } catch (error) {
     await cell.close()
     signal.throwIfAborted()
     throw error instanceof SandboxError && error.code !== 'broken' ? error : brokenCell(spec.id, cell, error)
   }
+}
+
+interface Awaited {
+  readonly open: OpenCell
+  readonly warden: AwaitedWarden
+}
+
+async function awaitedIn(cell: Cell, { filter: filterFor, rules }: CellOrder): Promise<Awaited> {
+  const filter = await filterFor(cell)
+  const warden = awaitWarden(cell.channel, { ...(filter && { filter }), ...(rules && { rules }) })
+  return { open: { cell, warden: warden.warden, filter, isListed: rules !== undefined }, warden }
 }
 
 /** What a cell that ended on its own is reported as, with the runtime's own words. Best asked when the cell is closed: then they are complete. */

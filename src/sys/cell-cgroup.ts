@@ -32,6 +32,8 @@ export interface CellCgroup {
   readonly guestJoins: readonly string[]
   /** Where they have: a program writes to `file` in the folder of its run's name. */
   readonly runJoins: readonly { readonly folder: string; readonly file: string }[]
+  /** Whether runs can begin only then: so in version 2. */
+  readonly awaitsSettling: boolean
   /** Once the first process of the cell runs, before any guest does. Throws as `checkBuilt` does. */
   settle(): void
   /** Throws SandboxError('unsupported') when the kernel states other limits than it was told. In version 2, where they are not there yet, `settle` does. */
@@ -121,9 +123,7 @@ function hasRuns({ hierarchy }: Levels): boolean {
   return runControllers(hierarchy).length > 0
 }
 
-/** Names of runs come again where their groups do. */
 const mostPlaces = 8
-
 interface CellCgroupParts {
   readonly levels: readonly Levels[]
   readonly writer: number | undefined
@@ -156,7 +156,11 @@ class KernelCellCgroup implements CellCgroup {
     const bounds = this.#parts.levels.flatMap((level) => settingsOf(level))
     // In version 2 the guests' limits come with `settle`: until then no group beneath the cell's has any.
     for (const { files, group, limitsFrom, isCell, version } of bounds) if (isCell || version === 1) files.limit(group, limitsFrom(this.#limits))
-    if (this.#parts.levels.every(({ hierarchy }) => hierarchy.version === 1)) this.#parts.runs.prepare()
+    if (!this.awaitsSettling) this.#parts.runs.prepare()
+  }
+
+  get awaitsSettling(): boolean {
+    return this.#parts.levels.some(({ hierarchy }) => hierarchy.version === 2)
   }
 
   settle(): void {
@@ -169,7 +173,7 @@ class KernelCellCgroup implements CellCgroup {
   }
 
   checkBuilt(): void {
-    if (this.#parts.levels.every(({ hierarchy }) => hierarchy.version === 1)) this.#refuseOthers()
+    if (!this.awaitsSettling) this.#refuseOthers()
   }
 
   #refuseOthers(): void {
@@ -182,10 +186,8 @@ class KernelCellCgroup implements CellCgroup {
   }
 
   places(run: string | undefined): readonly string[] {
-    const known = this.#places.get(run)
-    if (known) return known
-    if (this.#places.size >= mostPlaces) this.#places.clear()
-    const places = this.#placesOf(run)
+    if (this.#places.size > mostPlaces) this.#places.clear()
+    const places = this.#places.get(run) ?? this.#placesOf(run)
     this.#places.set(run, places)
     return places
   }

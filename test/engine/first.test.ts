@@ -33,6 +33,45 @@ describe('the first program of a sandbox', () => {
     expect(asked).toHaveLength(2)
   })
 
+  test('is asked for while the cell opens, where the driver lets it be, and looked at after the cell', async () => {
+    const asked = answer(driver)
+    driver.tellsEarly = true
+    driver.gate = async () => {
+      if (driver.cells.length > 0) await waitUntil(() => waiting().length === 1)
+    }
+    const { id } = await engine.create({})
+    const [pid] = waiting()
+    await waitUntil(() => asked.length === 2)
+    expect(asked).toMatchObject([{ kind: 'cell' }, { kind: 'program', depth: 'full' }])
+    expect((await collect(await engine.start(id, { command: 'echo $$' }))).stdout).toBe(`${pid}\n`)
+  })
+
+  test('that was begun in another cell than the one that is handed out is not its program', async () => {
+    const asked = answer(driver)
+    driver.tellsEarly = true
+    driver.handsOut = (cell) =>
+      new Proxy(cell, {
+        get: (real, name) => {
+          const value: unknown = Reflect.get(real, name, real)
+          if (name === 'expects') return [...real.expects, { control: 'namespaces', value: 'of another' }]
+          return typeof value === 'function' ? (value.bind(real) as unknown) : value
+        },
+      })
+    expect(await rejectionOf(engine.create({}))).toMatchObject({ code: 'not-enforced' })
+    expect(asked.map(({ kind }) => kind)).toEqual(['cell'])
+  })
+
+  test('of a cell that never opens is gone with it', async () => {
+    answer(driver)
+    driver.tellsEarly = true
+    driver.handsOut = () => {
+      throw new Error('not this one')
+    }
+    const failed = rejectionOf(engine.create({}))
+    expect(await failed).toMatchObject({ code: 'broken', message: expect.stringContaining('not this one') as string })
+    await driver.cells[0]?.close()
+  })
+
   test('waits however late it is wanted, and one of another kind is started beside it', async () => {
     const asked = answer(driver)
     const { id } = await engine.create({})

@@ -77,6 +77,10 @@ export class PlainDriver implements Driver {
   probes = 0
   /** Awaited before and after a cell is opened. */
   gate: () => Promise<unknown> = () => Promise.resolve()
+  /** Whether what is said to a warden may be said before its cell is open. */
+  tellsEarly = false
+  /** What is handed out in the place of a cell. */
+  handsOut: (cell: Cell) => Cell = (cell) => cell
   /** What each run is told to have used. */
   counts: () => Partial<RunCounts> = () => ({})
   /** Whether ended runs are told to have left something behind. */
@@ -102,8 +106,9 @@ export class PlainDriver implements Driver {
     const child = spawn(program, args, { stdio: 'pipe', env: {} })
     const cell = new PlainCell({ driver: this, spec, child, folder })
     this.cells.push(cell)
+    if (this.tellsEarly) spec.onLaunched?.(cell)
     await this.gate()
-    return cell
+    return this.handsOut(cell)
   }
 
   /** Cells of which something is left. */

@@ -62,6 +62,8 @@ const nothing: Counts & StatedLimits = {
 export class EngineCgroup implements CellCgroup {
   readonly guestJoins = []
   readonly runJoins = []
+  /** Nothing is begun before the container's first process was found in them. */
+  readonly awaitsSettling = true
   readonly states: ReadonlySet<string>
   readonly #limits: CgroupLimits
   readonly #underWay = new Set<EngineRun>()
