@@ -76,7 +76,7 @@ export interface CellSpec {
   readonly network?: CellNetwork
   /**
    * Called at most once, before `open` resolves, when runs can begin in the cell and its warden will read what is said to it: that is there sooner than the warden's own
-   * word. Nothing may be read from the channel before `open` has resolved. A driver need not call it.
+   * word. Nothing may be read from the channel before `open` has resolved, which must be to this cell. A driver need not call it.
    */
   readonly onLaunched?: (cell: Cell) => void
 }

@@ -38,14 +38,11 @@ export class FirstLook {
   /** Throws SandboxError('not-enforced') naming what is not as demanded. */
   async look(open: OpenCell): Promise<MadeCell> {
     try {
-      // What was begun in another cell than the one that is handed out is none of its programs.
-      const early = this.#early?.open.cell === open.cell ? this.#early : undefined
-      if (early === undefined) this.#early?.first?.unwanted.abort()
-      const made = early ?? this.#made(open)
+      const made = this.#early ?? this.#made(open)
       await made.inspector?.inspectCell()
       this.#tell.seen()
       // Where it could not be begun before, whoever creates the sandbox does not wait for it.
-      return early ?? this.#begin(open, made)
+      return this.#early ?? this.#begin(open, made)
     } catch (error) {
       this.giveUp(error)
       throw error

@@ -27,22 +27,28 @@ export interface CellOrder {
 /** A cell whose warden answers. When that does not come about, or is aborted, nothing of the cell is left. */
 export async function openCell(order: CellOrder): Promise<OpenCell> {
   const { driver, spec, signal, beforeHello } = order
+  let launched: Cell | undefined
   let awaited: Promise<Awaited> | undefined
-  const onLaunched = (launched: Cell): void => {
-    awaited = awaitedIn(launched, order)
+  const onLaunched = (early: Cell): void => {
+    launched = early
+    awaited = awaitedIn(early, order)
     awaited.then(({ open }) => beforeHello?.(open)).catch(() => undefined)
   }
+  const giveUp = (): void => void awaited?.then(({ warden }) => warden.fail(new SandboxError('broken', 'the cell did not open'))).catch(() => undefined)
   const cell = await driver.open(beforeHello ? { ...spec, onLaunched } : spec, signal).catch((error: unknown) => {
-    awaited?.then(({ warden }) => warden.fail(new SandboxError('broken', 'the cell did not open'))).catch(() => undefined)
+    giveUp()
     signal.throwIfAborted()
     throw error instanceof SandboxError ? error : new SandboxError('broken', `driver ${driver.name} opened no cell: ${messageOf(error)}`, { cause: error })
   })
   try {
+    // What was asked of another has to be true of this one.
+    if (launched && launched !== cell) throw new SandboxError('internal', `driver ${driver.name} hands out another cell than it launched`)
     const { open, warden } = await (awaited ?? awaitedIn(cell, order))
     signal.throwIfAborted()
     await warden.greet(signal)
-    return { ...open, cell }
+    return open
   } catch (error) {
+    giveUp()
     await cell.close()
     signal.throwIfAborted()
     throw error instanceof SandboxError && error.code !== 'broken' ? error : brokenCell(spec.id, cell, error)

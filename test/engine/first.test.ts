@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Engine } from '../../src/engine/engine.js'
 import { collect, rejectionOf } from './collect.js'
 import { createPlainEngine, PlainDriver } from './plain-driver.js'
+import { withOther } from '../drivers/bwrap/planted-channel.js'
 import { allowAll, answer } from './postures.js'
 import { childrenOf, waitUntil } from './processes.js'
 
@@ -46,19 +47,15 @@ describe('the first program of a sandbox', () => {
     expect((await collect(await engine.start(id, { command: 'echo $$' }))).stdout).toBe(`${pid}\n`)
   })
 
-  test('that was begun in another cell than the one that is handed out is not its program', async () => {
+  test('that was begun in another cell than the one that is handed out ends with both of them', async () => {
     const asked = answer(driver)
     driver.tellsEarly = true
-    driver.handsOut = (cell) =>
-      new Proxy(cell, {
-        get: (real, name) => {
-          const value: unknown = Reflect.get(real, name, real)
-          if (name === 'expects') return [...real.expects, { control: 'namespaces', value: 'of another' }]
-          return typeof value === 'function' ? (value.bind(real) as unknown) : value
-        },
-      })
-    expect(await rejectionOf(engine.create({}))).toMatchObject({ code: 'not-enforced' })
-    expect(asked.map(({ kind }) => kind)).toEqual(['cell'])
+    driver.handsOut = (cell) => withOther(cell, {})
+    expect(await rejectionOf(engine.create({}))).toMatchObject({
+      code: 'internal',
+      message: expect.stringContaining('another cell than it launched') as string,
+    })
+    expect(asked).toEqual([])
   })
 
   test('of a cell that never opens is gone with it', async () => {

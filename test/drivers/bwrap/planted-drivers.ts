@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Driver } from '../../../src/contract/driver.js'
+import type { Cell, CellSpec, Driver } from '../../../src/contract/driver.js'
 import { type BwrapDriverOptions, createBwrapDriver } from '../../../src/drivers/bwrap/driver.js'
 import type { CellCgroup } from '../../../src/sys/cell-cgroup.js'
 import { type Cgroups, detectCgroups } from '../../../src/sys/cgroups.js'
@@ -26,7 +26,15 @@ export async function plantedDriver(plant: Plant, place: string): Promise<Driver
     ...(plant.warden && { warden: await buildWarden(place, plant.warden) }),
   }
   const driver = createBwrapDriver({ programs, ...(plant.groups && { cgroups: tamperedGroups(plant.groups) }) })
-  return withOther(real, { open: async (spec, signal) => tamperedCell(await driver.open(spec, signal), plant) })
+  return withOther(real, { open: (spec, signal) => openTampered(driver, plant, { spec, signal }) })
+}
+
+/** One and the same from the moment in which it can be spoken to. */
+async function openTampered(driver: Driver, plant: Plant, { spec, signal }: { readonly spec: CellSpec; readonly signal: AbortSignal }): Promise<Cell> {
+  let tampered: Cell | undefined
+  const tamper = (cell: Cell): Cell => (tampered ??= tamperedCell(cell, plant))
+  const { onLaunched } = spec
+  return tamper(await driver.open({ ...spec, ...(onLaunched && { onLaunched: (cell: Cell) => onLaunched(tamper(cell)) }) }, signal))
 }
 
 /** Rotates through its arguments, so that any of them may become none or many. */
