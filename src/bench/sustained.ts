@@ -4,7 +4,8 @@ import { absence, cellName, linerName, openOneShots } from './one-shot.js'
 import { bareBwrap, bareBwrapName, coldCell, plainSpawn } from './subjects.js'
 import { measureThroughput } from './throughput.js'
 
-const sliceMs = 1000
+/** Long beside what a pool makes again at the end of each, one cell after the other. */
+const sliceMs = 3000
 
 export const sustained: Section = {
   name: 'sustained',
@@ -15,7 +16,7 @@ export const sustained: Section = {
     const unpooled = coldCell(ground)
     await using shots = await openOneShots(ground, 8)
     const subjects = [plain, bareBwrap(), unpooled, ...shots.subjects]
-    const options = { rounds: Math.ceil(ground.rounds / 12), sliceMs, signal: ground.signal }
+    const options = { rounds: Math.ceil(ground.rounds / 30), sliceMs, signal: ground.signal }
     const two = await measureThroughput(subjects, { ...options, concurrency: 2 })
     const eight = await measureThroughput(subjects, { ...options, concurrency: 8 })
     const beside = (ours: string, other: string): Measured => shareOf(eight.perSecond, ours, other)
