@@ -21,6 +21,7 @@ function runFastTests() {
     'test/conformance/bwrap*',
     'test/conformance/docker*',
     'test/conformance/oci*',
+    'test/conformance/oci-runsc*',
     'test/conformance/*mutants*',
     'test/**/*-bwrap.test.ts',
     'test/packaging/**',

@@ -14,6 +14,7 @@ import { createBwrapDriver } from './drivers/bwrap/driver.js'
 import { createTrialMemory } from './cell/trial-memory.js'
 import { bwrapPath } from './drivers/bwrap/facts.js'
 import { createOciDriver } from './drivers/oci/driver.js'
+import { createGvisorDriver } from './drivers/oci/gvisor-driver.js'
 import { createFakeDriver } from './drivers/fake/driver.js'
 import { Engine, type EngineOptions } from './engine/engine.js'
 import { buildPolicy } from './policy/build-policy.js'
@@ -132,7 +133,8 @@ function builtInDrivers(optionsOf: (program: () => string | undefined) => CellDr
       optionsOf(() => programPath(name)),
     ),
   )
-  return [createBwrapDriver(optionsOf(bwrapPath)), ...containers, dockerDriver(), createFakeDriver()]
+  const gvisor = createGvisorDriver(optionsOf(() => programPath('runsc')))
+  return [createBwrapDriver(optionsOf(bwrapPath)), ...containers, dockerDriver(), gvisor, createFakeDriver()]
 }
 
 /** Most commands never talk to a container engine: what does is loaded when it is first needed. */
