@@ -53,7 +53,7 @@ export function coldRun({ Sandbox, platform }, driver) {
   return { name: `glovebox: create + python3 + close, ${driver}`, run }
 }
 
-/** The same from a pool, as fresh as the driver offers it, beside a plain spawn; with its goal. */
+/** The same from a pool, as fresh as the driver offers it, beside a plain spawn; with its goal where one is given. */
 export async function samplePool({ SandboxPool, platform, rounds, signal }, driver, goal) {
   const probe = (await platform.probe()).find((each) => each.driver === driver)
   const fresh = probe.features.liners.available ? 'liner' : 'cell'
@@ -61,6 +61,7 @@ export async function samplePool({ SandboxPool, platform, rounds, signal }, driv
   const pooled = { name: `glovebox: python3 from a pool of ${driver} cells, fresh ${fresh}`, run: async () => expectOne((await pool.run(python)).stdout) }
   try {
     const found = await sampleInterleaved([plain, pooled], { rounds: rounds * 2, pauseMs: 10, signal })
+    if (goal === undefined) return found
     return { ...found, goal: atMost(goal, ratioOf({ rows: found.rows, ours: pooled.name, beside: plain.name }), 1) }
   } finally {
     await pool.close()

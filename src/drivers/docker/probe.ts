@@ -105,7 +105,7 @@ interface EngineInfo extends EngineGroups {
 const gvisor: Obstacle = {
   what: 'the runtime is gVisor',
   why: 'the launcher, which builds a cell within its container, does not get as far as that on gVisor',
-  hint: 'docker info --format "{{.DefaultRuntime}}"',
+  hint: 'glovebox run --driver oci:runsc -- true',
 }
 
 /** As engines call them. */

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { programPath } from '../../../src/cell/facts.js'
+import { trialPrefix } from '../../../src/drivers/oci/container-trial.js'
 import { createGvisorDriver } from '../../../src/drivers/oci/gvisor-driver.js'
 import { chooseGvisor } from '../../../src/drivers/oci/gvisor-platform.js'
 import { createPlatform, Sandbox } from '../../../src/index.js'
@@ -53,14 +54,18 @@ describe('the platform', () => {
   })
 
   test('that hangs is given up in its time, with whatever it started, and the next is tried', async () => {
-    const path = pretend('hanging', 'kvm ptrace systrap', 'case "$*" in *platform=ptrace*) echo "runsc version 1";; *) sleep 1000 "$*" & wait;; esac')
+    const path = pretend(
+      'hanging',
+      'kvm ptrace systrap',
+      'case "$*" in *platform=ptrace*) echo "runsc version 1";; *) sh -c "while :; do sleep 1; done" "$*" & wait;; esac',
+    )
     const startedAt = performance.now()
     expect(await chooseGvisor(path, 500)).toMatchObject({
       platform: 'ptrace',
       flags: ['--platform=ptrace', '--network=none', '--ignore-cgroups', '--overlay2=none'],
     })
     expect(performance.now() - startedAt).toBeLessThan(5000)
-    expect(findProcesses((pid) => argumentsOf(pid)[0] === 'sleep' && argumentsOf(pid).some((word) => word.includes('glovebox-gvisor-')))).toEqual([])
+    expect(findProcesses((pid) => argumentsOf(pid)[0] === 'sh' && argumentsOf(pid).some((word) => word.includes(trialPrefix)))).toEqual([])
   })
 
   test('where none works, each is told with its reason', async () => {
