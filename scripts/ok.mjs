@@ -21,7 +21,6 @@ function runFastTests() {
     'test/conformance/bwrap*',
     'test/conformance/docker*',
     'test/conformance/oci*',
-    'test/conformance/oci-runsc*',
     'test/conformance/*mutants*',
     'test/**/*-bwrap.test.ts',
     'test/packaging/**',
