@@ -135,17 +135,33 @@ static int open_null(void)
   return null;
 }
 
+/*
+ * By its descriptor, which is the device that was looked at, whatever has its name by now. Where a device has no number, the kernel is one that would bind the link of
+ * that descriptor instead of what it leads to: there it is bound by its name, and looked at afterwards.
+ */
+static int cover_file(const char *path, int null)
+{
+  struct stat device, covered;
+  char from[64];
+  if (fstat(null, &device) < 0) return -1;
+  bool numbered = device.st_rdev != 0;
+  snprintf(from, sizeof from, "/proc/self/fd/%d", null);
+  if (mount(numbered ? from : "/dev/null", path, NULL, MS_BIND, NULL) < 0) return -1;
+  if (numbered) return 0;
+  if (lstat(path, &covered) < 0) return -1;
+  errno = ENODEV;
+  return covered.st_dev == device.st_dev && covered.st_ino == device.st_ino ? 0 : -1;
+}
+
 static void mask(const char *path, int null)
 {
   struct stat entry;
-  char from[64];
   if (stat(path, &entry) < 0) {
     if (errno == ENOENT || errno == ENOTDIR) return;
     die("look at", path);
   }
   const unsigned long closed = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
-  snprintf(from, sizeof from, "/proc/self/fd/%d", null);
-  int result = S_ISDIR(entry.st_mode) ? mount("tmpfs", path, "tmpfs", closed, "size=4096,nr_inodes=1,mode=0555") : mount(from, path, NULL, MS_BIND, NULL);
+  int result = S_ISDIR(entry.st_mode) ? mount("tmpfs", path, "tmpfs", closed, "size=4096,nr_inodes=1,mode=0555") : cover_file(path, null);
   /* Where a tmpfs cannot be made that small, a folder that is empty and cannot be written to does as well. */
   if (result < 0 && errno == EINVAL && S_ISDIR(entry.st_mode)) result = mount("/run", path, NULL, MS_BIND, NULL);
   if (result < 0) die("mask", path);
