@@ -23,7 +23,7 @@ export const oci = containerSection({
 
 async function compare(bare, ground) {
   const { platform, rounds, signal } = ground
-  const found = (await platform.probe()).filter(({ driver, available }) => driver.startsWith('oci:') && available).map(({ driver }) => driver)
+  const found = (await platform.probe()).filter(({ driver, available }) => ['oci:crun', 'oci:runc'].includes(driver) && available).map(({ driver }) => driver)
   if (!found.includes('oci:runc')) throw new Error('there is no oci:runc here: glovebox doctor')
   const cold = found.map((driver) => coldRun(ground, driver))
   const first = await sampleInterleaved([bare, ...cold], { rounds: Math.ceil(rounds / 2), pauseMs: 10, signal })

@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util'
 import { environmentOf, layDownBurdens, measureSection, missedGoals, renderGoal, renderTable, sections, versionOf, writeReport } from '../dist/bench/index.js'
 import * as library from '../dist/index.js'
 import { docker } from './docker.mjs'
+import { gvisor } from './gvisor.mjs'
 import { oci } from './oci.mjs'
 import { openPeers } from './peers/peers.mjs'
 import { price } from './price.mjs'
@@ -27,7 +28,7 @@ const { values } = parseArgs({
 })
 const cli = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-const all = [...sections, oci, docker, price, transfers]
+const all = [...sections, oci, gvisor, docker, price, transfers]
 const stop = new AbortController()
 // Before the peers take over what is left.
 const without = layDownBurdens()

@@ -30,7 +30,7 @@ async function record({ name, tree, prefix = [], folder }) {
     arguments: heldDrivers(root).map(({ file }) => file),
     budgetSeconds,
     prefix,
-    env: { GLOVEBOX_CONFORMANCE_RECORD: join(folder, 'record') },
+    env: { GLOVEBOX_CONFORMANCE_RECORD: join(folder, 'record'), GLOVEBOX_DEEP: '1' },
     reportPath: join(folder, 'report.json'),
   })
   process.stdout.write(`${name}: ${passed} passed in ${seconds.toFixed(0)} s\n`)

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What takes minutes and needs no run at every change: the same tests as in `npm test`, with the whole number of names and of attempts.
+// What takes minutes and needs no run at every change: the same tests as in `npm test`, with the whole number of names and of attempts, and all that is asked of gVisor.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,14 +9,15 @@ import { runVitest } from './testing/suites.mjs'
 import { countLine, suiteBlock } from './testing/summary.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const deepTests = ['test/sandbox/many-names.test.ts', 'test/sandbox/swapped-mount.test.ts']
+const conformance = ['driver', 'engine'].map((depth) => `test/conformance/oci-runsc-${depth}.test.ts`)
+const deepTests = ['test/sandbox/many-names.test.ts', 'test/sandbox/swapped-mount.test.ts', ...conformance]
 
 /** @returns {Promise<number>} the exit code */
 async function main() {
   const ready = await setUp({ everything: true })
   if (ready !== 0) return ready
   const reports = mkdtempSync(join(tmpdir(), 'glovebox-reports-'))
-  const suite = { name: 'deep', root, arguments: deepTests, budgetSeconds: 1200, env: { GLOVEBOX_DEEP: '1' }, reportPath: join(reports, 'deep.json') }
+  const suite = { name: 'deep', root, arguments: deepTests, budgetSeconds: 2400, env: { GLOVEBOX_DEEP: '1' }, reportPath: join(reports, 'deep.json') }
   try {
     const result = await runVitest(suite)
     process.stdout.write(`${suiteBlock(result)}\n${countLine([result])}\n`)

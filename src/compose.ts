@@ -14,6 +14,8 @@ import { createBwrapDriver } from './drivers/bwrap/driver.js'
 import { createTrialMemory } from './cell/trial-memory.js'
 import { bwrapPath } from './drivers/bwrap/facts.js'
 import { createOciDriver } from './drivers/oci/driver.js'
+import { createGvisorDriver } from './drivers/oci/gvisor-driver.js'
+import { createVmDriver, vmRuntimeNames } from './drivers/oci/vm-driver.js'
 import { createFakeDriver } from './drivers/fake/driver.js'
 import { Engine, type EngineOptions } from './engine/engine.js'
 import { buildPolicy } from './policy/build-policy.js'
@@ -132,7 +134,9 @@ function builtInDrivers(optionsOf: (program: () => string | undefined) => CellDr
       optionsOf(() => programPath(name)),
     ),
   )
-  return [createBwrapDriver(optionsOf(bwrapPath)), ...containers, dockerDriver(), createFakeDriver()]
+  const gvisor = createGvisorDriver(optionsOf(() => programPath('runsc')))
+  const machines = vmRuntimeNames.map((name) => createVmDriver(name))
+  return [createBwrapDriver(optionsOf(bwrapPath)), ...containers, dockerDriver(), gvisor, ...machines, createFakeDriver()]
 }
 
 /** Most commands never talk to a container engine: what does is loaded when it is first needed. */

@@ -79,6 +79,12 @@ static void read_place(struct place *place, struct reader *reader)
   if (*rest && !place->noexec) refuse(mode);
 }
 
+static void read_binding(struct binding *binding, struct reader *reader)
+{
+  binding->from = value(reader);
+  binding->to = value(reader);
+}
+
 static void add_disk(struct arguments *arguments, struct reader *reader)
 {
   char **first = reader->next;
@@ -86,6 +92,20 @@ static void add_disk(struct arguments *arguments, struct reader *reader)
   number(reader, 10);
   arguments->disk_bytes = first[0];
   arguments->disk_inodes = first[1];
+}
+
+static void add_guests(struct arguments *arguments, struct reader *reader)
+{
+  char **first = reader->next;
+  if (!number(reader, 10)) refuse(reader->option);
+  arguments->guests_most = first[0];
+}
+
+static void add_own_ids(struct arguments *arguments, struct reader *reader)
+{
+  arguments->becomes = true;
+  arguments->own_uid = (uid_t)number(reader, 10);
+  arguments->own_gid = (gid_t)number(reader, 10);
 }
 
 static void add_join(struct arguments *arguments, struct reader *reader)
@@ -120,9 +140,12 @@ static void add_egress(struct arguments *arguments, struct reader *reader)
 static void refuse_contradictions(const struct arguments *arguments)
 {
   if (arguments->overlay_count && !arguments->disk_bytes && !arguments->layers) refuse("--overlay without --disk");
-  if (!arguments->disk_bytes != !arguments->writable_count) refuse(arguments->disk_bytes ? "--disk without --writable" : "--writable without --disk");
+  bool disk = arguments->disk_bytes || arguments->disk_at;
+  if (arguments->disk_bytes && arguments->disk_at) refuse("--disk with --disk-at");
+  if (!disk != !arguments->writable_count) refuse(disk ? "--disk without --writable" : "--writable without --disk");
   if (arguments->doors.direct && !arguments->doors.proxy) refuse("--direct without --egress");
   /* The routes would be the host's own. */
+  if (arguments->guests_most && (arguments->subreaper || !arguments->becomes)) refuse("--guests with --subreaper, or without --become");
   if (arguments->doors.direct && arguments->subreaper) refuse("--direct with --subreaper");
   /* What is placed in the cell's folders would be a part of every liner, and a liner's own folders may execute. */
   bool unlined = arguments->subreaper || arguments->noexec || arguments->place_count || !arguments->disk_bytes || !arguments->pts;
@@ -135,18 +158,26 @@ void arguments_parse(struct arguments *arguments, char **argv)
   while (*reader.next) {
     const char *option = reader.option = *reader.next++;
     if (!strcmp(option, "--disk")) add_disk(arguments, &reader);
+    else if (!strcmp(option, "--disk-at")) arguments->disk_at = value(&reader);
     else if (!strcmp(option, "--writable")) read_writable(&arguments->writables[next_index(&arguments->writable_count, &reader)], &reader);
     else if (!strcmp(option, "--folder")) read_writable(&arguments->folders[next_index(&arguments->folder_count, &reader)], &reader);
     else if (!strcmp(option, "--recognise")) read_recognition(&arguments->recognitions[next_index(&arguments->recognition_count, &reader)], &reader);
     else if (!strcmp(option, "--overlay")) read_overlay(&arguments->overlays[next_index(&arguments->overlay_count, &reader)], &reader);
     else if (!strcmp(option, "--layers")) arguments->layers = value(&reader);
     else if (!strcmp(option, "--place")) read_place(&arguments->places[next_index(&arguments->place_count, &reader)], &reader);
+    else if (!strcmp(option, "--bind")) read_binding(&arguments->bindings[next_index(&arguments->binding_count, &reader)], &reader);
     else if (!strcmp(option, "--noexec")) arguments->noexec = true;
     else if (!strcmp(option, "--veil")) add_path(&arguments->veils, value(&reader));
     else if (!strcmp(option, "--pts")) arguments->pts = true;
     else if (!strcmp(option, "--mask")) add_path(&arguments->masks, value(&reader));
     else if (!strcmp(option, "--readonly")) add_path(&arguments->readonlys, value(&reader));
     else if (!strcmp(option, "--detach")) add_path(&arguments->detaches, value(&reader));
+    else if (!strcmp(option, "--release")) add_path(&arguments->releases, value(&reader));
+    else if (!strcmp(option, "--guests")) add_guests(arguments, &reader);
+    else if (!strcmp(option, "--become")) add_own_ids(arguments, &reader);
+    else if (!strcmp(option, "--tell")) arguments->tells = true;
+    else if (!strcmp(option, "--hide")) arguments->hides = true;
+    else if (!strcmp(option, "--once")) continue; /* done by then */
     else if (!strcmp(option, "--join")) add_join(arguments, &reader);
     else if (!strcmp(option, "--join-below")) add_join_below(arguments, &reader);
     else if (!strcmp(option, "--subreaper")) arguments->subreaper = true;

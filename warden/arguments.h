@@ -17,6 +17,9 @@ struct writable {
   mode_t mode;
 };
 
+/* Of a place on a disk that was there before. */
+enum { ARGUMENTS_PATH_LONGEST = 256 };
+
 struct paths {
   const char *list[ARGUMENTS_PATHS_MOST];
   size_t count;
@@ -44,8 +47,13 @@ struct place {
   bool readonly, noexec;
 };
 
+struct binding {
+  const char *from, *to;
+};
+
 struct arguments {
   const char *disk_bytes, *disk_inodes; /* NULL: no disk */
+  const char *disk_at; /* NULL: it is still to be made */
   struct writable writables[ARGUMENTS_PATHS_MOST];
   size_t writable_count;
   bool noexec;
@@ -58,11 +66,18 @@ struct arguments {
   const char *layers; /* NULL: they are on the disk */
   struct place places[ARGUMENTS_PATHS_MOST];
   size_t place_count;
+  struct binding bindings[ARGUMENTS_PATHS_MOST];
+  size_t binding_count;
   bool pts;
-  struct paths veils, masks, readonlys, detaches;
+  struct paths veils, masks, readonlys, detaches, releases;
   struct join_argument joins[WARDEN_JOINS_MOST];
   size_t join_count;
   bool subreaper;
+  const char *guests_most; /* NULL: the driver bounds them from outside */
+  bool becomes; /* another id than it was started with */
+  uid_t own_uid;
+  gid_t own_gid;
+  bool tells, hides;
   struct doors_plan doors; /* without ports: those come later */
   bool cradle; /* with these ids */
   uid_t cradle_uid;

@@ -25,7 +25,10 @@ int caps_set(uint64_t mask)
 
 int caps_clear_ambient(void)
 {
-  return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == 0) return 0;
+  /* A kernel that cannot even be asked for one has none. */
+  if (errno != EINVAL || prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, 0, 0, 0) >= 0 || errno != EINVAL) return -1;
+  return 0;
 }
 
 int caps_bound(uint64_t mask)

@@ -43,19 +43,30 @@ static int open_pipes(struct ends *ends, const struct start *start)
   return 0;
 }
 
+/* Kernels that know of no id for files alone use the effective one. The real and the saved one stay, which decide who may signal or trace the warden. */
+static void have_files_of(uid_t uid, gid_t gid)
+{
+  setfsgid(gid);
+  setfsuid(uid);
+  if ((gid_t)setfsgid((gid_t)-1) != gid && setresgid((gid_t)-1, gid, (gid_t)-1) < 0) return;
+  if ((uid_t)setfsuid((uid_t)-1) != uid && setresuid((uid_t)-1, uid, (uid_t)-1) < 0) return;
+}
+
 /* A pipe and a terminal belong to the file-system id that made them; it must be the guest's, or the guest could not open /dev/stdout. */
 static int open_stdio_as_guest(const struct warden *warden, struct ends *ends, const struct start *start)
 {
   const bool lined = (start->liner || start->zygote) && warden->lining;
-  setfsgid(lined ? warden->lining->gid : start->gid);
-  setfsuid(lined ? warden->lining->uid : start->uid);
+  const uid_t own = geteuid();
+  const gid_t group = getegid();
+  have_files_of(lined ? warden->lining->uid : start->uid, lined ? warden->lining->gid : start->gid);
   int result = start->terminal ? open_terminal(warden, ends, start) : open_pipes(ends, start);
   int error = errno;
-  setfsuid(geteuid());
-  /* Who stops being 0 loses the rights over files from the effective set, and is no longer what it was found to be. */
+  /* Who stops being 0 loses the rights over files from the effective set, and where it was 0 altogether all of them, and is no longer what it was found to be. */
   uint64_t permitted;
+  prctl(PR_SET_KEEPCAPS, 1);
+  have_files_of(own, group);
+  prctl(PR_SET_KEEPCAPS, 0);
   if (caps_permitted(&permitted) == 0) caps_set(permitted);
-  setfsgid(getegid());
   /* A changed id resets this to whatever the host's fs.suid_dumpable says. */
   prctl(PR_SET_DUMPABLE, 0);
   errno = error;

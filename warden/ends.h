@@ -13,9 +13,10 @@ enum { ENDS_ASIDE = 3, ENDS_STREAMS = 4 };
 struct ends {
   int streams[ENDS_STREAMS][2];
   int link[2];
+  uint32_t mark; /* of the run's processes; 0: none */
 };
 
-#define ENDS_NONE ((struct ends){ { { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } }, { -1, -1 } })
+#define ENDS_NONE ((struct ends){ { { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } }, { -1, -1 }, 0 })
 
 struct warden;
 /* 0, or -1 with errno; what was opened by then is in `ends`. Begins with ENDS_NONE. */

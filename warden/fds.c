@@ -23,8 +23,10 @@ static int close_each(unsigned first, unsigned last)
   return 0;
 }
 
+/* No number is beyond an int, which is what some kernels take them for. */
 static int close_between(unsigned first, unsigned last)
 {
+  if (last > INT_MAX) last = INT_MAX;
   if (first > last) return 0;
   if (syscall(SYS_close_range, first, last, 0) == 0) return 0;
   return errno == ENOSYS || errno == EPERM ? close_each(first, last) : -1;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -40,7 +41,9 @@ void keeper_take_places(const struct plan *plan)
   prctl(PR_SET_NAME, "keeper");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setsid();
-  if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) keeper_give_up(plan, "become subreaper of", "the run");
+  const gid_t mark = plan->mark;
+  bool known = mark ? setgroups(1, &mark) == 0 : prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+  if (!known) keeper_give_up(plan, "catch what is left of", "the run");
   const bool aside = plan->start->aside;
   int input = aside ? -1 : plan->streams[0];
   if (input < 0 && (input = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0) keeper_give_up(plan, "open", "/dev/null");

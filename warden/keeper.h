@@ -15,6 +15,7 @@ struct plan {
   int link;
   const struct doors_plan *doors; /* of a liner; NULL: none */
   bool liner; /* the keeper is the first process of the program's liner */
+  uint32_t mark; /* the group that its processes are known by; 0: it catches them itself */
   int image; /* what that then executes; 0: nothing */
 };
 

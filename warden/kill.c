@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 
 #include "clock.h"
+#include "kin.h"
 #include "process-table.h"
 
 enum { CLEAN_PASSES = 2, FIRST_PAUSE_MS = 1, LONGEST_PAUSE_MS = 20, KEEPER_PATIENCE_MS = 2000, FAREWELL_PATIENCE_MS = 10000 };
@@ -170,7 +171,9 @@ static void advance(struct run *run, int64_t now)
     hold_keeper(run);
     return;
   }
-  if (++doom->clean_passes < CLEAN_PASSES || !run->keeper) return;
+  if (++doom->clean_passes < CLEAN_PASSES) return;
+  run->lingers = false;
+  if (!run->keeper) return;
   if (!doom->released) {
     doom->released = true;
     doom->released_at_ms = now;
@@ -180,8 +183,9 @@ static void advance(struct run *run, int64_t now)
 
 static bool is_doomed(const struct run *run)
 {
-  return run->doom.wanted && run->keeper;
+  return run->doom.wanted && (run->keeper || run->lingers);
 }
+
 
 static bool has_work(const struct warden *warden)
 {
@@ -207,7 +211,14 @@ void kill_run(struct warden *warden, struct run *run)
     return;
   }
   hold_keeper(run);
-  if (run->keeper) schedule(warden, 0);
+  if (run->keeper || run->lingers) schedule(warden, 0);
+}
+
+void kill_lost(struct warden *warden, struct run *run)
+{
+  if (!warden->kin.marked) return kill_strays(warden);
+  run->lingers = run->doom.wanted = true;
+  schedule(warden, 0);
 }
 
 void kill_strays(struct warden *warden)
@@ -222,7 +233,7 @@ void kill_tick(struct warden *warden)
   if (!warden->next_pass_ms || clock_now_ms() < warden->next_pass_ms) return;
   for (size_t i = 0; i < warden->run_count; i++) warden->runs[i]->doom.live_seen = 0;
   struct pass pass = { .warden = warden, .self = getpid() };
-  if (make_pass(&pass)) {
+  if (warden->kin.marked ? kin_strike(warden) : make_pass(&pass)) {
     for (size_t i = 0; i < warden->run_count; i++)
       if (is_doomed(warden->runs[i])) advance(warden->runs[i], clock_now_ms());
     warden->stray_clean_passes = pass.strays_seen ? 0 : warden->stray_clean_passes + 1;

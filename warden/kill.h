@@ -7,7 +7,9 @@
 void kill_run(struct warden *warden, struct run *run);
 /* The program of a run in a liner has shown its number: a kill that came before is done now. */
 void kill_shown(struct run *run);
-/* A keeper was lost: from now on whatever lands at the warden dies. */
+/* Its keeper was lost before its time: whatever it has left dies. */
+void kill_lost(struct warden *warden, struct run *run);
+/* From now on whatever lands at the warden dies. */
 void kill_strays(struct warden *warden);
 /* One pass, if one is due. Never waits. */
 void kill_tick(struct warden *warden);

@@ -25,6 +25,7 @@
  *   --drop ID                      run PROGRAM with this uid and gid and no groups
  *   --runtime ID                   what follows `--` are words of bwrap about a root, and after a second `--` a container runtime that is to start a cell with that
  *                                  root, which is made for ID, and then to exit: this stays with ID, and ends with the cell. Not with --map, --build and --drop
+ *   --closed                       the root, and the devices with it, are read-only before the runtime sees them
  *   --give NAME MODE PLACE         what was staged as NAME is ro or rw, and neither honours set-ids nor devices: the runtime binds it as it is at PLACE of the
  *                                  root, which is made for that. Only with --runtime
  *   --show FOLDER PATH             FOLDER bound over PATH where the runtime looks; may be repeated. Only with --runtime
@@ -201,6 +202,8 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->devices = true, 0;
     if (strcmp(name, "--await") == 0)
         return options->awaits = true, 0;
+    if (strcmp(name, "--closed") == 0)
+        return options->closed = true, 0;
     if (strcmp(name, "--build") == 0)
         return options->builds = true, 0;
     if (strcmp(name, "--rootless") == 0)
@@ -273,7 +276,7 @@ void parse_options(struct options *options, int argc, char **argv)
         refuse("build without", "--map, --drop and --stage");
     if (options->uses_runtime && (options->map || options->drop || options->builds || options->stages == 0))
         refuse("use a runtime with", "--map, --drop or --build, or without --stage");
-    if ((options->hides > 0 || options->shows > 0 || options->gives > 0) && !options->uses_runtime)
-        refuse("give, hide or show without", "--runtime");
+    if ((options->hides > 0 || options->shows > 0 || options->gives > 0 || options->closed) && !options->uses_runtime)
+        refuse("give, hide, show or close without", "--runtime");
     refuse_rootless(options);
 }

@@ -141,6 +141,17 @@ static void set_flags_of_gifts(const struct options *options)
     }
 }
 
+/* For a runtime in whose cell nobody can do it: what is mounted below keeps its flags. */
+static void close_root(void)
+{
+    static const char *const paths[] = { NEW_ROOT, "/tmp/dev" };
+    struct mount_attributes flags = { .set = ATTR_RDONLY };
+
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (syscall(SYS_mount_setattr, AT_FDCWD, paths[i], 0, &flags, sizeof flags) != 0)
+            fail("close", paths[i]);
+}
+
 static void change_view(const struct options *options)
 {
     for (size_t i = 0; i < options->shows; i++)
@@ -156,6 +167,8 @@ void start_runtime(const struct options *options, const struct steps *steps, str
     change_view(options);
     set_flags_of_gifts(options);
     assemble_root(steps, options);
+    if (options->closed)
+        close_root();
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
         fail("become", "reaper");
     pid_t runtime = fork();

@@ -109,6 +109,8 @@ struct options {
     bool uses_runtime;
     /* Whether the runtime is started in a user namespace in which whoever starts this is root, because it is not here. */
     bool rootless;
+    /* Whether the root, and the devices with it, are read-only before the runtime sees them. */
+    bool closed;
     size_t gives;
     struct give_request give[MOST_MOUNTS];
     size_t shows;

@@ -1,6 +1,7 @@
 /* The warden: first process of a cell. See PROTOCOL.md for what it is told and what it answers. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,11 +16,14 @@
 #include "die.h"
 #include "fds.h"
 #include "guests.h"
+#include "kin.h"
 #include "kill.h"
 #include "lining.h"
 #include "mux.h"
+#include "once.h"
 #include "self-filter.h"
 #include "setup.h"
+#include "told.h"
 
 /* What the warden uses (ids, kill, bounding sets), and what an in-cell root may be given; of these it keeps those it was given. */
 static const uint64_t KEPT = CAPS_BIT(CAP_CHOWN) | CAPS_BIT(CAP_DAC_OVERRIDE) | CAPS_BIT(CAP_FOWNER) | CAPS_BIT(CAP_FSETID) | CAPS_BIT(CAP_KILL)
@@ -40,6 +44,10 @@ static void settle_descriptors(struct warden *warden, const struct arguments *ar
   }
   warden->join_count = arguments->join_count;
   if (warden->layers >= 0) kept.fds[kept.count++] = warden->layers;
+  if (warden->told) kept.fds[kept.count++] = warden->told->status;
+  if (warden->kin.brake.pid) kept.fds[kept.count++] = warden->kin.brake.socket;
+  /* Every guest enters it as it enters what the driver opened. */
+  if (warden->kin.guests >= 0) kept.fds[kept.count++] = warden->joins[warden->join_count++].fd = warden->kin.guests;
   if (fds_close_all_but(&kept) < 0) die("close", "descriptors");
   if (fds_set_nonblocking(0) < 0 || fds_set_nonblocking(1) < 0) die("set non-blocking", "the channel");
 }
@@ -68,6 +76,18 @@ static void watch_signals(struct warden *warden)
   if (warden->signals < 0) die("watch", "signals");
 }
 
+/* Some kernels give a first process that is not root no capabilities: it is started as root then, and becomes who it is to be. */
+static void become_itself(const struct arguments *arguments)
+{
+  uint64_t permitted;
+  if (!arguments->becomes) return;
+  if (caps_permitted(&permitted) < 0) die("read", "capabilities");
+  if (prctl(PR_SET_KEEPCAPS, 1) < 0 || setgroups(0, NULL) < 0) die("drop", "groups");
+  if (setresgid(arguments->own_gid, arguments->own_gid, arguments->own_gid) < 0) die("set", "group id");
+  if (setresuid(arguments->own_uid, arguments->own_uid, arguments->own_uid) < 0) die("set", "user id");
+  if (prctl(PR_SET_KEEPCAPS, 0) < 0 || caps_set(permitted) < 0) die("keep", "capabilities");
+}
+
 static void drop_what_is_not_used(struct warden *warden)
 {
   uint64_t permitted;
@@ -92,6 +112,7 @@ static void take_office(struct warden *warden)
 int main(int argc, char **argv, char **envp)
 {
   (void)argc;
+  once(argv, envp);
   struct arguments *arguments = calloc(1, sizeof *arguments);
   struct warden *warden = calloc(1, sizeof *warden);
   if (!arguments || !warden) die("allocate", "the warden");
@@ -99,6 +120,10 @@ int main(int argc, char **argv, char **envp)
   warden->subreaper = arguments->subreaper;
   warden->layers = setup_mounts(arguments);
   warden->lining = lining_plan(arguments);
+  warden->kin = kin_open(arguments);
+  if (arguments->tells) warden->told = told_begin();
+  if (arguments->hides) setup_hide(warden->kin.brake.pid);
+  become_itself(arguments);
   warden->doors_plan = arguments->doors;
   settle_descriptors(warden, arguments);
   arguments_wipe(argv, envp);

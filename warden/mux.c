@@ -22,6 +22,7 @@
 #include "passing.h"
 #include "runs.h"
 #include "tap.h"
+#include "told.h"
 #include "wire.h"
 
 /* Each slot is a descriptor. */
@@ -167,10 +168,13 @@ static void serve_round(struct warden *warden, struct slots *slots)
 
 static void hello(struct warden *warden)
 {
-  uint8_t payload[8];
+  uint8_t payload[8 + TOLD_MOST];
+  struct told *told = warden->told;
   wire_put_u32(payload, FRAME_VERSION);
   wire_put_u32(payload + 4, FRAME_WINDOW);
-  queue_frame(&warden->queue, &(struct frame){ .type = FRAME_HELLO, .length = sizeof payload, .payload = payload });
+  if (told) told_finish(told);
+  if (told) memcpy(payload + 8, told->text, told->length);
+  queue_frame(&warden->queue, &(struct frame){ .type = FRAME_HELLO, .length = 8 + (told ? (uint32_t)told->length : 0), .payload = payload });
 }
 
 /* An engine that does not read for a while loses the explanation, not the ending. */

@@ -107,6 +107,18 @@ static void place_one(const struct place *place, const struct own *own, const st
   if (kind == S_IFDIR ? rmdir(place->from) < 0 : unlink(place->from) < 0) die("remove", place->from);
 }
 
+/* Where the kernel moves no mounts: what is left at its first place covers nothing but an empty folder, and goes too. */
+static void bind_one(const struct binding *binding, const struct own *own)
+{
+  struct stat source;
+  errno = EINVAL;
+  if (*binding->from != '/') die("bind a mount from", binding->from);
+  if (lstat(binding->from, &source) < 0) die("look at", binding->from);
+  close(open_target(binding->to, S_ISDIR(source.st_mode) ? S_IFDIR : S_IFREG, own));
+  if (mount(binding->from, binding->to, NULL, MS_BIND, NULL) < 0) die("bind a mount at", binding->to);
+  if (umount2(binding->from, MNT_DETACH) < 0) die("unmount", binding->from);
+}
+
 /* Empty once all are moved on; its name would only tell a guest how the cell was built. */
 static void remove_folder_of(const char *path)
 {
@@ -127,11 +139,12 @@ void place_recognise(const struct arguments *arguments)
 void place_mounts(const struct arguments *arguments)
 {
   struct stat root, disk;
-  if (!arguments->place_count) return;
+  if (!arguments->place_count && !arguments->binding_count) return;
   if (stat("/", &root) < 0) die("look at", "/");
   disk = root;
   if (arguments->writable_count && stat(arguments->writables[0].path, &disk) < 0) die("look at", arguments->writables[0].path);
   const struct own own = { .root = root.st_dev, .disk = disk.st_dev };
+  for (size_t i = 0; i < arguments->binding_count; i++) bind_one(&arguments->bindings[i], &own);
   for (size_t i = 0; i < arguments->place_count; i++) place_one(&arguments->places[i], &own, arguments);
-  remove_folder_of(arguments->places[0].from);
+  if (arguments->place_count) remove_folder_of(arguments->places[0].from);
 }

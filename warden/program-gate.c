@@ -119,6 +119,11 @@ static void set_rlimits(const struct child *child)
 
 static void empty_groups(const struct child *child)
 {
+  const gid_t mark = child->mark;
+  if (mark) {
+    if (setgroups(1, &mark) < 0) fail(child, "keep", "the mark of the run");
+    return;
+  }
   if (getgroups(0, NULL) == 0 || setgroups(0, NULL) == 0) return;
   /* With a single mapped id the kernel forbids setgroups to everyone; the program is then what the warden's user is anyway. */
   bool same_ids = child->start->uid == getuid() && child->start->gid == getgid();

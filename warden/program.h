@@ -14,13 +14,14 @@ struct child {
   struct start *start;
   struct rules rules; /* a copy: its descriptor may have to make way */
   int status;
+  uint32_t mark; /* its keeper's */
   const int *streams; /* as its keeper has them */
   struct standing standing; /* as it was when nobody else could change it */
 };
 
 static inline struct child program_child(const struct plan *plan, int status)
 {
-  return (struct child){ .warden = plan->warden, .start = plan->start, .rules = plan->warden->rules, .status = status, .streams = plan->streams };
+  return (struct child){ .warden = plan->warden, .start = plan->start, .rules = plan->warden->rules, .status = status, .mark = plan->mark, .streams = plan->streams };
 }
 
 /* Stdio is in place. Returns when all is done and it was let pass; otherwise says on its status why not, and ends. */

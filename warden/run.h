@@ -89,6 +89,8 @@ struct run {
   struct feed feed;
   struct ending ending;
   struct doom doom;
+  bool lingers; /* its keeper is gone, and processes of it are not: only where runs are known by marks */
+  unsigned marked_seen; /* how many bore its mark when somebody looked last */
   bool orphaned; /* its keeper died before its processes: they are swept up at the warden */
 };
 

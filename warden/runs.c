@@ -12,9 +12,11 @@
 #include "feed.h"
 #include "guests.h"
 #include "kill.h"
+#include "kin.h"
 #include "report.h"
 #include "spawn.h"
 #include "tap.h"
+#include "told.h"
 #include "wire.h"
 
 enum { ENDING_LOST = 2 };
@@ -74,25 +76,23 @@ static void end_before_start(struct warden *warden, struct run *run, const struc
   drop_streams(warden, run);
 }
 
-static void say_number(struct warden *warden, const struct run *run, enum frame_type type)
-{
-  uint8_t pid[4];
-  wire_put_u32(pid, (uint32_t)run->program);
-  queue_frame(&warden->queue, &(struct frame){ .type = (uint8_t)type, .run = run->id, .length = sizeof pid, .payload = pid });
-}
-
 static void say_started(struct warden *warden, struct run *run)
 {
+  uint8_t pid[4];
   run->phase = RUN_STARTED;
-  say_number(warden, run, FRAME_STARTED);
+  wire_put_u32(pid, (uint32_t)run->program);
+  queue_frame(&warden->queue, &(struct frame){ .type = FRAME_STARTED, .run = run->id, .length = sizeof pid, .payload = pid });
   /* A terminal is one stream. */
   if (run->terminal) queue_frame(&warden->queue, &(struct frame){ .type = FRAME_OUTPUT, .stream = 2, .run = run->id });
 }
 
 static void say_gated(struct warden *warden, struct run *run)
 {
+  uint8_t payload[4 + TOLD_OF_PROGRAM_MOST];
   run->phase = RUN_GATED;
-  say_number(warden, run, FRAME_GATED);
+  wire_put_u32(payload, (uint32_t)run->program);
+  uint32_t told = warden->told ? (uint32_t)told_of_program(run->program, payload + 4) : 0;
+  queue_frame(&warden->queue, &(struct frame){ .type = FRAME_GATED, .run = run->id, .length = 4 + told, .payload = payload });
 }
 
 static void take_exit(struct warden *warden, struct run *run, const struct ending *ending)
@@ -185,7 +185,7 @@ static void lose(struct warden *warden, struct run *run, pid_t keeper)
 {
   /* The kernel ends what is left in a liner before it tells of the end of its first process. */
   run->orphaned = !run->liner;
-  if (run->orphaned) kill_strays(warden);
+  if (run->orphaned) kill_lost(warden, run);
   const struct ending lost = { .kind = ENDING_LOST };
   if (run->gate && run->phase < RUN_RELEASED) return end_before_start(warden, run, &lost);
   if (!run->program) run->program = keeper;
@@ -218,6 +218,7 @@ static void bury_keeper(struct warden *warden, struct run *run, int status)
   runs_hear(warden, run);
   if (run->link >= 0) close(run->link);
   run->link = -1;
+  run->lingers = kin_is_left(warden, run);
   bool finished = run->phase == RUN_EXITED || run->phase == RUN_OVER;
   if (!finished || !WIFEXITED(status) || WEXITSTATUS(status)) lose(warden, run, keeper);
 }
@@ -250,6 +251,7 @@ void runs_reap(struct warden *warden)
   reap_any(warden);
   /* While strays are being killed their corpses stay: each takes up room that the others could fork into. */
   if (warden->strays) reap_keepers(warden);
+  if (warden->kin.marked) kin_settle(warden);
 }
 
 /* True when nothing is left of the run, neither a process nor a word. */
@@ -262,7 +264,7 @@ static bool settle(struct warden *warden, struct run *run)
   }
   if (ended) say_exited(warden, run);
   if (run->connection) connection_settle(warden, run);
-  bool gone = !run->keeper && (!run->orphaned || !warden->strays);
+  bool gone = !run->keeper && !run->lingers && (!run->orphaned || !warden->strays);
   for (; gone && run->doom.answers_owed; run->doom.answers_owed--)
     queue_frame(&warden->queue, &(struct frame){ .type = FRAME_GONE, .run = run->id });
   return gone && run->phase == RUN_OVER;

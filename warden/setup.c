@@ -34,7 +34,7 @@ static void veil(const char *path)
   close(folder);
 }
 
-static int clone_folder(int disk, const struct writable *writable, int index)
+static void make_on_disk(int disk, const struct writable *writable, int index)
 {
   char name[16];
   snprintf(name, sizeof name, "%d", index);
@@ -43,9 +43,35 @@ static int clone_folder(int disk, const struct writable *writable, int index)
   if (fchmodat(disk, name, writable->mode, 0) < 0) die("set mode of", writable->path);
   bool owned = writable->uid == geteuid() && writable->gid == getegid();
   if (!owned && fchownat(disk, name, writable->uid, writable->gid, AT_SYMLINK_NOFOLLOW) < 0) die("give away", writable->path);
+}
+
+static int clone_folder(int disk, const struct writable *writable, int index)
+{
+  char name[16];
+  snprintf(name, sizeof name, "%d", index);
+  make_on_disk(disk, writable, index);
   int tree = (int)syscall(SYS_open_tree, disk, name, CLONE_TREE | O_CLOEXEC);
   if (tree < 0) die("clone mount for", writable->path);
   return tree;
+}
+
+/*
+ * A disk that somebody else made and mounted: its folders are bound by their paths, because such a kernel may have neither open_tree nor move_mount. Nothing of a
+ * guest's is there yet that could put a link in the way.
+ */
+static int spread_disk(const struct arguments *arguments)
+{
+  char from[ARGUMENTS_PATH_LONGEST];
+  int disk = open(arguments->disk_at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (disk < 0) die("open", arguments->disk_at);
+  for (size_t i = 0; i < arguments->writable_count; i++) {
+    const struct writable *writable = &arguments->writables[i];
+    make_on_disk(disk, writable, (int)i);
+    snprintf(from, sizeof from, "%s/%d", arguments->disk_at, (int)i);
+    if (mount(from, writable->path, NULL, MS_BIND, NULL) < 0) die("mount writable", writable->path);
+  }
+  close(disk);
+  return -1;
 }
 
 /*
@@ -54,6 +80,7 @@ static int clone_folder(int disk, const struct writable *writable, int index)
  */
 static int mount_disk(const struct arguments *arguments)
 {
+  if (arguments->disk_at) return spread_disk(arguments);
   if (!arguments->disk_bytes) return -1;
   const char *stage = arguments->writables[0].path;
   char options[128];
@@ -72,6 +99,11 @@ static int mount_disk(const struct arguments *arguments)
     close(trees[i]);
   }
   return layers;
+}
+
+static void let_go(const char *path)
+{
+  if (umount2(path, MNT_DETACH) < 0) die("unmount", path);
 }
 
 /* What a guest writes it cannot start then, and no loader can map it to be executed. */
@@ -98,21 +130,40 @@ static int open_null(void)
   int null = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (null < 0 || fstat(null, &entry) < 0) die("open", "/dev/null");
   errno = ENODEV;
-  if (!S_ISCHR(entry.st_mode) || entry.st_rdev != makedev(1, 3)) die("recognise", "/dev/null");
+  /* gVisor tells no number of a device that its gofer shows; elsewhere one without a number is opened by nobody. */
+  if (!S_ISCHR(entry.st_mode) || (entry.st_rdev != makedev(1, 3) && entry.st_rdev != 0)) die("recognise", "/dev/null");
   return null;
+}
+
+/*
+ * By its descriptor, which is the device that was looked at, whatever has its name by now. Where a device has no number, the kernel is one that would bind the link of
+ * that descriptor instead of what it leads to: there it is bound by its name, and looked at afterwards.
+ */
+static int cover_file(const char *path, int null)
+{
+  struct stat device, covered;
+  char from[64];
+  if (fstat(null, &device) < 0) return -1;
+  bool numbered = device.st_rdev != 0;
+  snprintf(from, sizeof from, "/proc/self/fd/%d", null);
+  if (mount(numbered ? from : "/dev/null", path, NULL, MS_BIND, NULL) < 0) return -1;
+  if (numbered) return 0;
+  if (lstat(path, &covered) < 0) return -1;
+  errno = ENODEV;
+  return covered.st_dev == device.st_dev && covered.st_ino == device.st_ino ? 0 : -1;
 }
 
 static void mask(const char *path, int null)
 {
   struct stat entry;
-  char from[64];
   if (stat(path, &entry) < 0) {
     if (errno == ENOENT || errno == ENOTDIR) return;
     die("look at", path);
   }
   const unsigned long closed = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
-  snprintf(from, sizeof from, "/proc/self/fd/%d", null);
-  int result = S_ISDIR(entry.st_mode) ? mount("tmpfs", path, "tmpfs", closed, "size=4096,nr_inodes=1,mode=0555") : mount(from, path, NULL, MS_BIND, NULL);
+  int result = S_ISDIR(entry.st_mode) ? mount("tmpfs", path, "tmpfs", closed, "size=4096,nr_inodes=1,mode=0555") : cover_file(path, null);
+  /* Where a tmpfs cannot be made that small, a folder that is empty and cannot be written to does as well. */
+  if (result < 0 && errno == EINVAL && S_ISDIR(entry.st_mode)) result = mount("/run", path, NULL, MS_BIND, NULL);
   if (result < 0) die("mask", path);
 }
 
@@ -149,5 +200,15 @@ int setup_mounts(const struct arguments *arguments)
   for (size_t i = 0; i < arguments->masks.count; i++) mask(arguments->masks.list[i], null);
   if (null >= 0) close(null);
   for (size_t i = 0; i < arguments->detaches.count; i++) detach(arguments->detaches.list[i]);
+  for (size_t i = 0; i < arguments->releases.count; i++) let_go(arguments->releases.list[i]);
   return layers;
+}
+
+void setup_hide(pid_t helper)
+{
+  char path[32];
+  mask("/proc/1", -1);
+  if (!helper) return;
+  snprintf(path, sizeof path, "/proc/%d", (int)helper);
+  mask(path, -1);
 }

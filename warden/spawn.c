@@ -7,6 +7,7 @@
 #include "cradle.h"
 #include "fds.h"
 #include "keeper.h"
+#include "kin.h"
 #include "report.h"
 #include "terminal.h"
 #include "wire.h"
@@ -45,7 +46,7 @@ static pid_t make_keeper(struct warden *warden, struct start *start, struct ends
   *object = "keeper";
   bool lined = start->liner || start->zygote;
   warden->plain_started = warden->plain_started || !(lined || start->worker);
-  pid_t keeper = lined ? cradle_order(warden, start, ends, object) : keeper_fork(&(struct plan){ .warden = warden, .start = start }, ends);
+  pid_t keeper = lined ? cradle_order(warden, start, ends, object) : keeper_fork(&(struct plan){ .warden = warden, .start = start, .mark = ends->mark }, ends);
   if (keeper <= 0) return 0;
   ends_close_side(ends, ENDS_THEIRS);
   return keeper;
@@ -68,6 +69,7 @@ void spawn_run(struct warden *warden, uint32_t id, struct start *start)
   run->liner = start->liner;
   run->zygote = start->zygote;
   const char *object = NULL;
+  ends.mark = kin_mark(warden, id);
   run->keeper = make_keeper(warden, start, &ends, &object);
   if (run->keeper) return enlist(warden, run, &ends);
   refuse(warden, id, object);

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "brake.h"
 #include "doors.h"
 #include "queue.h"
 #include "rules.h"
@@ -68,11 +69,21 @@ struct question {
 };
 
 struct lining;
+struct told;
+
+/* Who belongs to a run, where no keeper catches its orphans; see kin.c. */
+struct kin {
+  bool marked; /* runs are known by marks */
+  int guests; /* the door of the group that counts all guests; -1: there is none */
+  struct brake brake;
+};
 
 struct warden {
   bool subreaper; /* not pid 1: no boundary */
-  struct join joins[WARDEN_JOINS_MOST];
+  struct join joins[WARDEN_JOINS_MOST + 1]; /* and one of its own */
   size_t join_count;
+  struct kin kin;
+  struct told *told; /* what this kernel says, for the engine; NULL: nobody wants to know */
   struct lining *lining; /* what liners are made of; NULL: there are none */
   struct mother cradle, zygote;
   bool shares_id; /* with its guests */

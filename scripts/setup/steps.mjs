@@ -23,6 +23,9 @@ const needsOfRunning = [...needsOfStarting, 'compiler', 'seccomp']
 /** @type {readonly Need[]} */
 const needsOfTesting = [...needsOfRunning, 'cross-compiler', 'emulator', 'other-user', 'git', 'python', 'containers']
 
+/** Asked about when the lists of packages are there. @type {readonly Need[]} */
+const wishesOfTesting = ['gvisor']
+
 /** @param {string} line */
 function say(line) {
   process.stderr.write(`glovebox set-up: ${line}\n`)
@@ -107,7 +110,7 @@ async function toolchain() {
 /** @param {{ everything: boolean }} options @returns {Promise<number>} */
 async function allSteps({ everything }) {
   const needs = everything ? needsOfTesting : isNativeCurrent(root) ? needsOfStarting : needsOfRunning
-  const missing = await systemPackages(needs)
+  const missing = [...(await systemPackages(needs)), ...(await systemPackages(everything ? wishesOfTesting : []))]
   await nodePackages(everything ? 'all' : 'running')
   await toolchain()
   await step('JavaScript', () => runStep([process.execPath, 'scripts/build.mjs']))

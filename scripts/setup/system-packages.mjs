@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isOnPath, lastLines, runCommand, StepFailed } from '../command.mjs'
 
 /**
- * @typedef {'cell' | 'compiler' | 'seccomp' | 'cross-compiler' | 'emulator' | 'other-user' | 'git' | 'python' | 'containers'} Need
+ * @typedef {'cell' | 'compiler' | 'seccomp' | 'cross-compiler' | 'emulator' | 'other-user' | 'git' | 'python' | 'containers' | 'gvisor'} Need
  * @typedef {{ program: string, packages: Record<Need, readonly string[]>, update?: readonly string[], prepare?: readonly string[], install: readonly string[], byHand: string }} PackageManager
  */
 
@@ -22,6 +22,7 @@ const packageManagers = [
       git: ['git'],
       python: ['python3', 'python3-pip'],
       containers: ['runc', 'crun'],
+      gvisor: ['runsc'],
     },
     update: ['apt-get', 'update'],
     // Does nothing unless an earlier installation was cut off half-way.
@@ -41,6 +42,7 @@ const packageManagers = [
       git: ['git'],
       python: ['python3', 'python3-pip'],
       containers: ['runc', 'crun'],
+      gvisor: [],
     },
     install: ['dnf', 'install', '-y', '-q'],
     byHand: 'dnf install -y',
@@ -57,6 +59,7 @@ const packageManagers = [
       git: ['git'],
       python: ['python3', 'py3-pip'],
       containers: ['runc', 'crun'],
+      gvisor: [],
     },
     install: ['apk', 'add', '--no-progress'],
     byHand: 'apk add',
@@ -73,6 +76,7 @@ const packageManagers = [
       git: ['git'],
       python: ['python', 'python-pip'],
       containers: ['runc', 'crun'],
+      gvisor: [],
     },
     install: ['pacman', '-Sy', '--noconfirm', '--needed'],
     byHand: 'pacman -Sy --needed',
@@ -86,6 +90,11 @@ function canLinkStatic(program, libraries) {
   return result.status === 0
 }
 
+/** Not every release of Debian's kind has it, and nothing but its own driver needs it. */
+function offersGvisor() {
+  return isOnPath('apt-cache') && spawnSync('apt-cache', ['show', 'runsc'], { stdio: 'ignore' }).status === 0
+}
+
 /** @type {Record<Need, () => boolean>} */
 const isThere = {
   cell: () => isOnPath('bwrap'),
@@ -96,6 +105,7 @@ const isThere = {
   'other-user': () => isOnPath('setpriv'),
   git: () => isOnPath('git'),
   containers: () => isOnPath('runc') && isOnPath('crun'),
+  gvisor: () => isOnPath('runsc') || !offersGvisor(),
   python: () => spawnSync('/usr/bin/python3', ['-m', 'pip', '--version'], { stdio: 'ignore' }).status === 0,
 }
 

@@ -1,4 +1,5 @@
 import type { Cell, CellSpec, Driver } from '../contract/driver.js'
+import type { CgroupLimits } from '../sys/cgroup-limits.js'
 import { type Cgroups, type CgroupsUnavailable, detectCgroups } from '../sys/cgroups.js'
 import { type MountSources, openMountSources } from '../sys/mount-source.js'
 import { nativeProgram } from '../sys/native.js'
@@ -10,7 +11,7 @@ import type { FirstProcessOptions } from './first-process.js'
 import { canMapRanges } from './judgement.js'
 import { createLessor, type Lease, type Lessor } from './lease.js'
 import { checkLiners, checkRootMode, mountFailure } from './mount-refusals.js'
-import { openCell } from './open-cell.js'
+import { type DiskPlace, type Inspect, openCell } from './open-cell.js'
 import { type Mechanism, probeHost } from './probe.js'
 import type { TrialMemory } from './trial-memory.js'
 import { createVeilMemory } from './veil-memory.js'
@@ -29,6 +30,12 @@ export interface Preparation extends FirstProcessOptions {
   readonly argv: (plan: CellPlan) => [string, ...string[]]
   /** Of the descriptors through which guests enter their cgroups. */
   readonly firstDoor?: number
+  /** How the cell is looked at, where that is not as any other. */
+  readonly inspect?: Inspect
+  /** A process in whose mounts the cell's disk lies, and where; the first process and /dev/shm when not given. */
+  readonly disk?: DiskPlace
+  /** What else there is to say of a cell that ended early; empty when nothing. */
+  readonly remark?: () => string
 }
 
 export interface CellDriverOrder<Facts extends HostFacts, Programs extends CellPrograms> extends CellDriverOptions {
@@ -38,7 +45,9 @@ export interface CellDriverOrder<Facts extends HostFacts, Programs extends CellP
   /** Throws SandboxError('unavailable') where one is missing. */
   findPrograms(): Programs
   /** Of a lease that is released by the caller when this throws. */
-  prepare(order: { readonly spec: CellSpec; readonly lease: Lease; readonly programs: Programs }): Preparation
+  prepare(order: { readonly spec: CellSpec; readonly lease: Lease; readonly programs: Programs }): Preparation | Promise<Preparation>
+  /** What the groups of a cell are set to, given its limits; these when not given. */
+  readonly limitsOfGroups?: (limits: CgroupLimits) => CgroupLimits
 }
 
 /** A driver of cells of namespaces. Nothing is touched before it is used. */
@@ -46,7 +55,10 @@ export function createCellDriver<Facts extends HostFacts, Programs extends CellP
   const { mechanism } = order
   const cgroups = remember(() => new Promise<Cgroups | CgroupsUnavailable>((resolve) => resolve(order.cgroups ?? detectCgroups())), always)
   const hasRanges = remember(() => Promise.resolve(canMapRanges(readIdFacts())), always)
-  const lessor = remember(async (): Promise<Lessor> => createLessor({ hasRanges: await hasRanges(), cgroups: await cgroups() }), always)
+  const lessor = remember(
+    async (): Promise<Lessor> => createLessor({ hasRanges: await hasRanges(), cgroups: await cgroups(), limitsOf: order.limitsOfGroups }),
+    always,
+  )
   const own = remember(() => new Promise<OwnPosture>((resolve) => resolve(readOwnPosture())), always)
   const programs = remember(() => new Promise<Programs>((resolve) => resolve(order.findPrograms())), always)
   const veils = createVeilMemory()
@@ -87,7 +99,7 @@ async function prepare<Facts extends HostFacts, Programs extends CellPrograms>(
   given: { readonly spec: CellSpec; readonly lease: Lease; readonly programs: Programs },
 ): Promise<Preparation> {
   try {
-    return order.prepare(given)
+    return await order.prepare(given)
   } catch (error) {
     await given.lease.release()
     throw error

@@ -23,6 +23,8 @@ export interface CellParts {
   readonly beneath: ((index: number) => Promise<Beneath>) | undefined
   readonly limits: CellLimits
   readonly inspection: CellInspection
+  /** What else there is to say when it ended early; empty when nothing. */
+  readonly remark?: (() => string) | undefined
   /** What stops its guests all at once; undefined where there are no cgroups. */
   readonly cgroup: Pick<CellCgroup, 'freeze' | 'thaw' | 'killFrozen'> | undefined
   /** Host pids that are still the cell's, asked for when the monitor cannot vouch for their end. */
@@ -71,7 +73,7 @@ export class NamespaceCell implements Cell {
   }
 
   diagnosis(): string {
-    return this.#parts.process.diagnosis()
+    return [this.#parts.process.diagnosis(), this.#parts.remark?.() ?? ''].filter((words) => words !== '').join('\n')
   }
 
   beginRun(limits: RunLimits): CellRun {

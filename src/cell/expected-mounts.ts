@@ -45,6 +45,26 @@ export function expectedMounts(plan: CellPlan, host: HostFiles): Json {
   return table.rows()
 }
 
+export interface GoferOrder {
+  readonly plan: CellPlan
+  readonly host: HostFiles
+  readonly diskPlace: string
+  readonly shown: readonly { readonly target: string; readonly access: 'ro' | 'rw'; readonly source: string | undefined }[]
+}
+
+/** The same of whoever opens files for a sandbox of gVisor: all that can be reached through it. */
+export function expectedOfGofer({ plan, host, diskPlace, shown }: GoferOrder): Json {
+  const table = new MountTable({ type: 'tmpfs', access: 'ro', ...plain })
+  addTemplate(table, plan, host)
+  table.mount('/dev', { type: 'tmpfs', access: 'ro', nosuid: true, nodev: false, noexec: true })
+  for (const path of ['/dev/shm', diskPlace]) table.mount(path, disk)
+  for (const { target, access, source = plan.programs.warden } of shown) {
+    const [own] = host.mountsAt(source)
+    if (own) table.mount(target, { type: own[1].type, access, ...plain, noexec: own[1].noexec })
+  }
+  return table.rows()
+}
+
 /** The mounts of the host are read when they are first asked for: most cells share none of them. */
 export function readHostFiles(): HostFiles {
   let mounts: readonly MountEntry[] | undefined

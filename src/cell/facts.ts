@@ -72,7 +72,9 @@ export async function findProgram(path: string | undefined, version: string | un
   if (path === undefined) return undefined
   if (version !== undefined) return { path, version }
   const answer = await capture([path, '--version'], { timeoutMs: 5000 }).catch(() => undefined)
-  return { path, version: /\d+\.\d+(\.\d+)?/.exec(answer?.stdout.toString('utf8') ?? '')?.[0] ?? 'unknown' }
+  const [said = ''] = answer?.stdout.toString('utf8').split('\n') ?? []
+  // Some count by days, and have other numbers before that.
+  return { path, version: (/\d{8}(?:\.\d+)?/.exec(said) ?? /\d+\.\d+(?:\.\d+)?/.exec(said))?.[0] ?? 'unknown' }
 }
 
 function findContainer(): string | undefined {

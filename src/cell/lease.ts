@@ -1,6 +1,7 @@
 import type { CellSpec } from '../contract/driver.js'
 import { createCellRecords } from '../sys/cell-records.js'
 import type { CellCgroup } from '../sys/cell-cgroup.js'
+import type { CgroupLimits } from '../sys/cgroup-limits.js'
 import type { CgroupLimit, Cgroups, CgroupsUnavailable } from '../sys/cgroups.js'
 import { argumentsOf, findProcesses, killProcess } from '../sys/processes.js'
 import { createUidRanges, processesIn } from '../sys/uid-ranges.js'
@@ -39,6 +40,8 @@ export interface Lessor {
 export interface LessorOptions {
   readonly hasRanges: boolean
   readonly cgroups: Cgroups | CgroupsUnavailable
+  /** What groups are set to, where it is not what the cell is held to. */
+  readonly limitsOf?: ((limits: CgroupLimits) => CgroupLimits) | undefined
 }
 
 type IdLease = Pick<Lease, 'ids' | 'remains'> & { readonly release: () => void }
@@ -48,7 +51,7 @@ const mostEndings = 32
 const mostKept = 16
 
 /** Clears away what dead owners left, then hands out what is free. */
-export async function createLessor({ hasRanges, cgroups }: LessorOptions): Promise<Lessor> {
+export async function createLessor({ hasRanges, cgroups, limitsOf = (limits) => limits }: LessorOptions): Promise<Lessor> {
   const leaseIds = hasRanges ? rangeLessor() : singleIdLessor()
   const groups = 'unavailable' in cgroups ? undefined : cgroups
   const holds = groups === undefined ? [] : limitsHeldBy(groups)
@@ -63,7 +66,7 @@ export async function createLessor({ hasRanges, cgroups }: LessorOptions): Promi
       let ids = kept?.ids
       try {
         ids ??= leaseIds(spec.id)
-        const planned = kept?.planned ?? groups?.plan({ id: spec.id, writer: writerOf(spec, ids), ...cgroupLimits(spec, spec.limits) })
+        const planned = kept?.planned ?? groups?.plan({ id: spec.id, writer: writerOf(spec, ids), ...limitsOf(cgroupLimits(spec, spec.limits)) })
         const parts = { ids, cgroup: planned?.cgroup, held, key, shelf }
         const buildGroups = async (): Promise<void> => planned?.build()
         const { remains } = ids

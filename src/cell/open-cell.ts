@@ -35,12 +35,23 @@ export interface Opening extends FirstProcessOptions {
   readonly argv: (plan: CellPlan) => [string, ...string[]]
   readonly firstDoor?: number
   readonly arrival?: CellPlan['arrival']
+  /** Who looks at it, where that is not this process. */
+  readonly inspect?: Inspect
+  readonly disk?: DiskPlace
+  readonly remark?: () => string
   /** Of the last line that was said: the runtime's own words, or undefined when it was somebody else. */
   readonly wordsOf: (line: string) => string | undefined
   /** What the cell is made of, where that is not as this process sees it. */
   readonly host?: HostFiles
-  /** Who looks at it, where that is not this process. */
-  readonly inspect?: (order: InspectionOrder) => CellInspection
+}
+
+/** Looks at a cell; `told` hears what the warden says of its kernel. */
+export type Inspect = (order: InspectionOrder) => CellInspection & { readonly told?: (of: 'cell' | number, text: string) => void }
+
+export interface DiskPlace {
+  /** Undefined when it is gone. */
+  readonly processOf: (monitorPid: number) => number | undefined
+  readonly path: string
 }
 
 /** What a launcher that was told to await it reads before the warden is there. */
@@ -63,15 +74,10 @@ export async function openCell(opening: Opening): Promise<Cell> {
     ]
     process = await launch(opening, { argv: (ownerPid) => opening.argv({ ...plan, ownerPid }), descriptors })
     const pipe = inspector === undefined ? undefined : process.pipes.get(inspector)
-    inspection = (opening.inspect ?? createInspection)({
-      plan,
-      lease,
-      own: opening.own,
-      monitorPid: process.pid,
-      inspector: pipe,
-      host: opening.host,
-      isWithin: opening.isWithin,
-    })
+    const inspect: Inspect = opening.inspect ?? createInspection
+    const looking = inspect({ plan, lease, own: opening.own, monitorPid: process.pid, inspector: pipe, host: opening.host, isWithin: opening.isWithin })
+    inspection = looking
+    if (looking.told) Object.assign(process.channel, { told: looking.told })
     const limits = createCellLimits({ spec: opening.spec, cgroup: lease.cgroup, resizeDisk: resizerOf(process.pid, opening) })
     const cell = new NamespaceCell({
       process,
@@ -81,6 +87,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
       beneath: findBeneath(plan),
       limits,
       inspection,
+      remark: opening.remark,
       cgroup: lease.cgroup,
       remains: lease.remains,
       inTurn: lease.inTurn,
@@ -120,13 +127,13 @@ async function orderIsOut(): Promise<void> {
   for (let turn = 0; turn < 2; turn++) await new Promise<void>((resolve) => void setImmediate(resolve))
 }
 
-/** Of the cell's disk, which any of its processes leads to. */
-function resizerOf(monitorPid: number, { isWithin }: FirstProcessOptions): (limits: Limits) => Promise<void> {
+/** Of the cell's disk, which any of its processes leads to unless another is told of. */
+function resizerOf(monitorPid: number, { isWithin, disk }: Pick<Opening, 'isWithin' | 'disk'>): (limits: Limits) => Promise<void> {
   return async ({ diskBytes, inodes }) => {
     if (monitorPid <= 0) throw new SandboxError('unsupported', 'limits.disk cannot be changed: the cell is on another machine', { hint: 'glovebox run' })
-    const pid = findFirstProcess(monitorPid, { isWithin })
+    const pid = disk === undefined ? findFirstProcess(monitorPid, { isWithin }) : disk.processOf(monitorPid)
     if (pid === undefined) throw new SandboxError('broken', 'the first process of the cell is gone')
-    await resizeDisk({ pid, bytes: diskBytes, inodes })
+    await resizeDisk({ pid, bytes: diskBytes, inodes, ...(disk && { path: disk.path }) })
   }
 }
 

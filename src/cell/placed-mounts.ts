@@ -7,7 +7,7 @@ const firstInheritedFd = 3
 /** Where a source that bwrap binds by its path is handed to the warden, to be recognised. */
 const firstSourceFd = 128
 /** Where bwrap binds the sources; the warden moves them on and removes what is left. */
-const mountPlace = '/.mounts'
+export const mountPlace = '/.mounts'
 
 export interface PlacedMount {
   readonly source: MountSource

@@ -1,5 +1,5 @@
 import { connectWarden } from '../channel/index.js'
-import type { Cell, CellSpec, Obstacle, Probe } from '../contract/driver.js'
+import type { Availability, Cell, CellSpec, Feature, Obstacle, Probe } from '../contract/driver.js'
 import type { Tier } from '../contract/spec-words.js'
 import { SandboxError } from '../contract/errors.js'
 import { defaultLimits } from '../contract/limit-words.js'
@@ -41,6 +41,14 @@ export interface Mechanism<Facts extends HostFacts> {
   runtimeOf(facts: Facts): RuntimeProgram | undefined
   obstaclesBefore(facts: Facts): readonly Obstacle[]
   obstacleOf(facts: Facts, trial: FailedTrial): Obstacle
+  /** As of a probe. */
+  readonly ownKernel?: true
+  /** Facts worth telling a person, beside those that are told of every mechanism. */
+  readonly others?: Readonly<Record<string, string>>
+  /** What its cells never have, and why: that is not tried. */
+  readonly lacks?: Partial<Record<Feature, string>>
+  /** What holds each limit, where it is not what holds those of other cells. Without cgroups of the host's they are undefined. */
+  limits?(limits: Probe['limits'], cgroups: Cgroups | undefined): Probe['limits']
 }
 
 export interface ProbeOptions<Facts extends HostFacts> extends TrialOptions {
@@ -61,7 +69,9 @@ export async function probeHost<Facts extends HostFacts>(options: ProbeOptions<F
   const known = options.trials?.recall()
   const facts = await mechanism.readFacts(known)
   const program = mechanism.runtimeOf(facts)
-  const about = { facts, program, ...mechanism }
+  const { driver, tier, runtime, lacks = {}, ownKernel, others = {} } = mechanism
+  const limits: About['limits'] = (judged, cgroups) => mechanism.limits?.(judged, cgroups) ?? judged
+  const about = { facts, program, driver, tier, runtime, lacks, limits, ownKernel, others }
   const before = mechanism.obstaclesBefore(facts)
   if (before.length > 0)
     return describe(about, {
@@ -107,15 +117,25 @@ interface About {
   readonly driver: string
   readonly tier: Tier
   readonly runtime: string
+  readonly lacks: Partial<Record<Feature, string>>
+  readonly ownKernel: true | undefined
+  readonly others: Readonly<Record<string, string>>
+  readonly limits: (limits: Probe['limits'], cgroups: Cgroups | undefined) => Probe['limits']
 }
 
-function describe({ facts, program, driver, tier, runtime }: About, { obstacles, cgroups, overlayTrial, ruled, laid, lined, wired, direct }: Findings): Probe {
+function describe(
+  { facts, program, driver, tier, runtime, lacks, limits, ownKernel, others }: About,
+  { obstacles, cgroups, overlayTrial, ruled, laid, lined, wired, direct }: Findings,
+): Probe {
   return {
     driver,
     tier,
     available: obstacles.length === 0,
     obstacles,
-    limits: judgeLimits(facts, 'unavailable' in cgroups ? (cgroups.enforces ?? cgroups.unavailable) : cgroups.enforces),
+    limits: limits(
+      judgeLimits(facts, 'unavailable' in cgroups ? (cgroups.enforces ?? cgroups.unavailable) : cgroups.enforces),
+      'unavailable' in cgroups ? undefined : cgroups,
+    ),
     users: judgeUsers(facts),
     features: {
       ...judgeFeatures(facts, overlayTrial),
@@ -125,15 +145,22 @@ function describe({ facts, program, driver, tier, runtime }: About, { obstacles,
       liners: judgeLiners(lined),
       network: judgeNetwork(wired),
       'direct-network': judgeNetwork(direct),
+      ...lacking(lacks),
     },
     filtersSyscalls: true,
     isolates: true,
+    ...(ownKernel && { ownKernel }),
     facts: {
       [runtime]: program === undefined ? 'none' : `${program.version} (${program.path})`,
       ids: canMapRanges(facts) ? '65536 for each cell, from 0x78000000 up' : `only uid ${facts.uid}`,
       kernel: facts.kernel.join('.'),
+      ...others,
     },
   }
+}
+
+function lacking(lacks: About['lacks']): Partial<Record<Feature, Availability>> {
+  return Object.fromEntries(Object.entries(lacks).map(([feature, why]) => [feature, { available: false, why }]))
 }
 
 interface Attempt {
@@ -195,7 +222,12 @@ interface Trials extends CellTrials, LinedTrials {
 const opened: Trial = { opened: true }
 const allOpened: Trials = { ruled: opened, laid: opened, lined: opened, plain: opened, wired: opened, direct: opened, overlayTrial: undefined }
 
-async function tryAll(options: TrialOptions, facts: HostFacts): Promise<Trials> {
+async function tryAll(options: TrialOptions & { readonly mechanism: Pick<Mechanism<never>, 'lacks'> }, facts: HostFacts): Promise<Trials> {
+  // One that lacks so much has little to try.
+  if (options.mechanism.lacks !== undefined) {
+    const plain = await tryCell(options, { ...tryProgram, network: { direct: false } })
+    return plain.opened ? allOpened : { ...allOpened, plain, wired: plain }
+  }
   const [cells, lined, overlayTrial] = await Promise.all([tryCells(options), tryLined(options), canMapRanges(facts) ? tryOverlay() : undefined])
   return { ...cells, ...lined, overlayTrial }
 }

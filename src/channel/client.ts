@@ -121,6 +121,9 @@ class Connection implements Warden {
       attach: (party) => this.#attach(party),
       detach: (party) => this.#detach(party),
       letGo: () => this.#release(),
+      tell: (of, said) => {
+        if (said.length > 0) channel.told?.(of, Buffer.from(said).toString('latin1'))
+      },
       hold: () => this.#hold(),
     }
     this.#guests = new Guests(this.#link)
@@ -267,7 +270,7 @@ class Connection implements Warden {
 
   #greet(frame: Frame): void {
     if (this.#isGreeted) throw new SandboxError('broken', 'the warden sent hello twice')
-    checkHello(frame.payload)
+    this.#link.tell('cell', checkHello(frame.payload))
     this.#isGreeted = true
     this.#greeted.resolve()
     this.#release()

@@ -21,6 +21,9 @@ export const maxToldBytes = 32_768
 /** Of DNS, either way. */
 export const maxDatagramBytes = 4096
 export const maxListenedPorts = 64
+/** What a warden tells of its kernel, where nobody else can ask that. */
+const maxSaidOfCell = 32_768
+const maxSaidOfProgram = 8192
 
 export const frameTypes = {
   hello: 0x01,
@@ -91,9 +94,9 @@ export const frameRules: Readonly<Record<Side, readonly FrameRule[]>> = {
     rule('answer', [0, maxDatagramBytes]),
   ],
   warden: [
-    rule('hello', [8, 8], { ofRun: false }),
+    rule('hello', [8, 8 + maxSaidOfCell], { ofRun: false }),
     rule('credit', [4, 4]),
-    rule('gated', [4, 4]),
+    rule('gated', [4, 4 + maxSaidOfProgram]),
     rule('started', [4, 4]),
     rule('failed', [8, 264]),
     rule('output', [0, maxPieceBytes], { ofStream: true, flows: true }),

@@ -23,4 +23,6 @@ export interface Link {
   /** Of a party that is attached: whether the process is kept alive for it. Each call undoes the other. */
   letGo(): void
   hold(): void
+  /** What the warden says of its kernel goes to whoever made the cell. */
+  tell(of: 'cell' | number, said: Uint8Array): void
 }

@@ -38,11 +38,13 @@ const interrupted = 4
 const refused = 111
 const timedOut = 110
 
-export function checkHello(payload: Uint8Array): void {
+/** What it says of its kernel; empty where it was not asked. */
+export function checkHello(payload: Uint8Array): Uint8Array {
   const version = readU32(payload, 0)
   if (version !== protocolVersion) throw broken(`HELLO with version ${version}; this engine speaks ${protocolVersion}`)
   const window = readU32(payload, 4)
   if (window !== windowBytes) throw broken(`HELLO with a window of ${window} bytes instead of ${windowBytes}`)
+  return payload.subarray(8)
 }
 
 export function parsePid(payload: Uint8Array, name: 'GATED' | 'STARTED'): number {

@@ -215,6 +215,7 @@ export class Run implements WardenProcess, Party {
     if (this.#state !== 'starting') throw this.#outOfTurn(frame, 'twice')
     this.#pid = parsePid(frame.payload, 'GATED')
     this.#state = 'gated'
+    this.#link.tell(this.#pid, frame.payload.subarray(4))
     this.#gated.resolve(this.#pid)
   }
 

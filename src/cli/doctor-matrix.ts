@@ -3,22 +3,22 @@ import type { Colors } from './print.js'
 
 const labelWidth = 16
 
-/** Drivers beside each other, and what each can enforce here; empty where there are fewer than two to compare. */
+/** Drivers beside each other, and what each can enforce here; empty where there are fewer than two to compare. Those that are not available are named below it. */
 export function driverMatrix(probes: readonly Probe[], colors: Colors): string[] {
-  const compared = probes.filter(({ isolates }) => isolates)
+  const compared = probes.filter(({ isolates, available }) => isolates && available)
+  const others = probes.filter(({ isolates, available }) => isolates && !available).map(({ driver }) => driver)
   const [first] = compared
   if (first === undefined || compared.length < 2) return []
   const widths = compared.map(({ driver, tier }) => Math.max(driver.length, tier.length) + 2)
   const row = (label: string, cells: readonly string[]): string => `  ${label.padEnd(labelWidth)}${cells.join('')}`.trimEnd()
   const marks = (label: string, holds: (probe: Probe) => boolean): string => {
     const cells = compared.map((probe, index) => {
-      const isHeld = probe.available && holds(probe)
+      const isHeld = holds(probe)
       return (isHeld ? colors.green : colors.yellow)((isHeld ? 'yes' : '–').padEnd(widths[index] ?? 0))
     })
     return row(label, cells)
   }
   const rows = [
-    marks('available', () => true),
     ...(Object.keys(first.limits) as (keyof Probe['limits'])[]).map((name) => marks(name, ({ limits }) => limits[name].enforced)),
     marks('syscalls', ({ filtersSyscalls }) => filtersSyscalls),
     ...(Object.keys(first.features) as (keyof Probe['features'])[]).map((name) => marks(name, ({ features }) => features[name].available)),
@@ -37,6 +37,7 @@ export function driverMatrix(probes: readonly Probe[], colors: Colors): string[]
         compared.map(({ tier }, index) => tier.padEnd(widths[index] ?? 0)),
       ),
       ...rows,
+      ...(others.length === 0 ? [] : [`  ${colors.dim(`not available: ${others.join(', ')}`)}`]),
     ].join('\n'),
   ]
 }

@@ -1,6 +1,6 @@
-import { ensure, ensureSame } from './check.js'
+import { ensure, ensureSame, text } from './check.js'
 import { until } from './guest.js'
-import type { HostSnapshot, HostView, Subject } from './subject.js'
+import type { HostSnapshot, Subject, SubjectSandbox } from './subject.js'
 
 /** What is there now and was not before, one line per thing. */
 export function leftoversOf(before: HostSnapshot, after: HostSnapshot): string[] {
@@ -24,14 +24,30 @@ export async function ensureLeavesNothing(subject: Subject, act: () => Promise<v
   ensureSame(await left(), [], 'what is left')
 }
 
-export async function ensureAppears({ host }: Subject, marker: string): Promise<void> {
-  const appears = await until(async () => (await host.snapshot()).processes.some(({ command }) => command.includes(marker)))
-  ensure(appears, 'the marked process must be visible from the host while it runs', marker)
+type Runner = Pick<SubjectSandbox, 'run'>
+
+/** Of all processes that there are; those of a kernel of their own are looked for inside. */
+export async function commandsOf({ host, probe }: Subject, sandbox: Runner): Promise<string[]> {
+  if (probe.ownKernel) return text((await sandbox.run(['sh', '-c', everyCommand])).stdout).split('\n')
+  return (await host.snapshot()).processes.map(({ command }) => command)
 }
 
-/** No process of the engine, and none with this marker wherever it went. */
-export async function ensureNoProcess(host: HostView, marker: string): Promise<void> {
-  const { processes } = await host.snapshot()
+const everyCommand = 'for file in /proc/[0-9]*/cmdline; do tr "\\000" " " <"$file" 2>/dev/null; echo; done'
+
+export async function ensureAppears(subject: Subject, marker: string, sandbox: Runner): Promise<void> {
+  const appears = await until(async () => (await commandsOf(subject, sandbox)).some((command) => command.includes(marker)))
+  ensure(appears, 'the marked process must be visible while it runs', marker)
+}
+
+/** No process with this marker wherever it went; where the host does not see them, none in the sandbox either, as long as it is there. */
+export async function ensureNoProcess(subject: Subject, marker: string, sandbox?: Runner): Promise<void> {
+  const { processes } = await subject.host.snapshot()
+  const inside = subject.probe.ownKernel && sandbox ? await commandsOf(subject, sandbox) : []
+  ensureSame(
+    inside.filter((command) => command.includes(marker)),
+    [],
+    'the processes that survived inside',
+  )
   ensureSame(
     processes.filter(({ command }) => command.includes(marker)).map(({ pid, command }) => `${pid} ${command}`),
     [],

@@ -11,6 +11,12 @@ export function lackOf(need: Need, subject: Subject): string | undefined {
       return probe.isolates ? undefined : `${probe.driver} says that it does not isolate`
     case 'own-inodes':
       return probe.facts['shared files'] === undefined ? undefined : `${probe.driver} says that cells share files: ${probe.facts['shared files']}`
+    case 'own-kernel':
+      return probe.ownKernel ? undefined : `${probe.driver} says that its programs run on the host's kernel`
+    case 'shared-kernel':
+      return probe.ownKernel ? `${probe.driver} says that its programs are processes of a kernel of their own, of which the host's tells nothing` : undefined
+    case 'job-control':
+      return probe.facts.terminals === undefined ? undefined : `${probe.driver} says of its terminals: ${probe.facts.terminals}`
     case 'filters-syscalls':
       return probe.filtersSyscalls ? undefined : `${probe.driver} says that it does not filter system calls`
     case 'user:root':
@@ -35,7 +41,8 @@ function lackOfNamed(need: NamedNeed, subject: Subject): string | undefined {
 
 function lackOfLimit(limit: DriverLimit, { probe }: Subject): string | undefined {
   const enforcement = probe.limits[limit]
-  return enforcement.enforced ? undefined : `no ${limit} limit here: ${enforcement.why}`
+  if (!enforcement.enforced) return `no ${limit} limit here: ${enforcement.why}`
+  return enforcement.whole ? `${probe.driver} says that the sandbox ends at its ${limit} limit: ${enforcement.by}` : undefined
 }
 
 function lackOfRefusal(limit: DriverLimit, { probe }: Subject): string | undefined {

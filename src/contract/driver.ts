@@ -18,9 +18,12 @@ export interface Obstacle {
   readonly hint: string
 }
 
-/** `rlimit`: nothing but what each process is started with, which is the engine's to set. */
+/**
+ * `rlimit`: nothing but what each process is started with, which is the engine's to set. `whole`: it is held for the sandbox with all that serves it, and ends all of
+ * that rather than the one program that met it.
+ */
 export type Enforcement =
-  | { readonly enforced: true; readonly by: string; readonly min?: number; readonly max?: number; readonly rlimit?: true }
+  | { readonly enforced: true; readonly by: string; readonly min?: number; readonly max?: number; readonly rlimit?: true; readonly whole?: true }
   | { readonly enforced: false; readonly why: string }
 
 /** What a driver can do on this host, found by trying. */
@@ -38,6 +41,8 @@ export interface Probe {
   readonly filtersSyscalls: boolean
   /** The cell has its own files, processes, network and environment; false only for `fake`. */
   readonly isolates: boolean
+  /** Its programs are processes of a kernel of their own: the host sees what they run in, and not them. */
+  readonly ownKernel?: true
   /** Facts worth telling a person: versions, mode, host uid range. */
   readonly facts: Readonly<Record<string, string>>
 }
@@ -131,6 +136,8 @@ export interface CellChannel {
   /** Whether it keeps this process alive, where it can tell. */
   ref?(): unknown
   unref?(): unknown
+  /** Called with what the warden says of the kernel that it runs on, where the driver asked it to: of the cell, or of a program by its pid before anyone looks at it. */
+  told?(of: 'cell' | number, text: string): void
 }
 
 /**

@@ -12,6 +12,8 @@
  * | `mounts` | rows of `{ target, type, access: 'ro' \| 'rw', nosuid, nodev, noexec }`, sorted by target: those that can be reached, not what lies under another |
  * | `limit.<name>` | the number the kernel states for a limit, under the limit's name; `null` where it states none |
  * | `warden` | `{ capabilities, noNewPrivs, seccomp, filters, cgroup }` of the first process; capabilities as of a program, cgroup `'cell'`, `'none'` where the cell has none, or a text that says where it is |
+ * | `kernel` | of a cell with a kernel of its own: `{ isGvisor, version }`, as its log and its /proc/version say inside |
+ * | `sentry`, `gofer` | of a sandbox of gVisor: `{ uids, gids, groups, capabilities, noNewPrivs, seccomp, cgroup }` of its kernel and of who opens files for it, as the host sees them |
  *
  * | of everything | value |
  * |---|---|

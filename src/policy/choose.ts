@@ -19,6 +19,8 @@ interface Refusal {
   readonly driver: string
   readonly whys: readonly string[]
   readonly hint: string | undefined
+  /** Its tier is below the least accepted, whatever else would be done. */
+  readonly isTooWeak?: boolean
 }
 
 type Verdict = { readonly choice: Choice } | { readonly refusal: Refusal }
@@ -85,7 +87,8 @@ function judge(spec: Spec, probe: Probe): Verdict {
   const refused = (code: Refusal['code'], whys: readonly string[], hint?: string): Verdict => ({ refusal: { code, driver, whys, hint } })
 
   if (tiers.indexOf(tier) < tiers.indexOf(spec.minTier)) {
-    return refused('unsupported', [`is of tier '${tier}', and the least accepted (minTier) is '${spec.minTier}'`])
+    const whys = [`is of tier '${tier}', and the least accepted (minTier) is '${spec.minTier}'`]
+    return { refusal: { code: 'unsupported', driver, whys, hint: undefined, isTooWeak: true } }
   }
   if (!probe.available) {
     const whys = probe.obstacles.map(({ what, why, hint }) => `${what}: ${why} (${hint})`)
@@ -100,7 +103,13 @@ function refuse(refusals: readonly Refusal[]): SandboxError {
   // What only needs another wish is told before what needs another machine.
   const first = refusals.find((refusal) => refusal.code === 'unsupported') ?? refusals[0]
   const reasons = refusals.map(({ driver, whys }) => `driver ${driver}: ${whys.join('; ')}`)
-  return new SandboxError(first?.code ?? 'unavailable', reasons.join('. '), { hint: first?.hint ?? doctor })
+  return new SandboxError(first?.code ?? 'unavailable', reasons.join('. '), { hint: first?.hint ?? wayOn(refusals) ?? doctor })
+}
+
+/** Where all that are here are too weak, it is one that is not here yet that would do. */
+function wayOn(refusals: readonly Refusal[]): string | undefined {
+  const enough = refusals.filter(({ isTooWeak = false }) => !isTooWeak)
+  return enough.every(({ code }) => code === 'unavailable') ? enough[0]?.hint : undefined
 }
 
 /** What speaks against each stated limit; empty when all can be held. */

@@ -1,7 +1,6 @@
 /** Starting programs on the host: an argument vector, never a shell, and an environment that is exactly what is given. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
-import { buffer, text } from 'node:stream/consumers'
 import { SandboxError } from '../contract/errors.js'
 import { joinStdio, type StdioChannel } from './stdio-channel.js'
 
@@ -136,6 +135,16 @@ export async function capture(argv: readonly [string, ...string[]], options: Cap
   child.stdin.on('error', () => undefined)
   const end = (input?: Uint8Array): unknown => child.stdin.end(input)
   void Promise.resolve(options.input).then(end, () => end())
-  const [stdout, stderr, code] = await Promise.all([buffer(child.stdout), text(child.stderr), closed])
-  return { code, stdout, stderr }
+  const [stdout, stderr] = [keepAll(child.stdout), keepAll(child.stderr)]
+  // What one that was killed has started may hold its output open for as long as it likes.
+  child.once('exit', () => child.killed && [child.stdout, child.stderr].forEach((stream) => stream.destroy()))
+  const code = await closed
+  return { code, stdout: stdout(), stderr: stderr().toString('utf8') }
+}
+
+function keepAll(stream: Readable): () => Buffer {
+  const chunks: Buffer[] = []
+  stream.on('error', () => undefined)
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+  return () => Buffer.concat(chunks)
 }

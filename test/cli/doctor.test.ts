@@ -50,10 +50,12 @@ testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
   () => {
     // In a mount namespace of its own, where each runtime is covered by something that nobody can execute.
     const asRoot = process.getuid?.() === 0 ? [] : ['--map-root-user']
-    const script = 'for name in bwrap crun runc; do test ! -e /usr/bin/$name || mount --bind /dev/null /usr/bin/$name || exit 9; done; exec "$@"'
+    const script = 'for name in bwrap crun runc runsc; do test ! -e /usr/bin/$name || mount --bind /dev/null /usr/bin/$name || exit 9; done; exec "$@"'
     const { status, stdout } = spawnSync('unshare', [...asRoot, '--mount', 'sh', '-c', script, 'sh', process.execPath, cliPath, 'doctor'], { encoding: 'utf8' })
     expect(status).toBe(125)
     expect(stdout).toMatch(/bwrap {2}tier process, not available\n {2}✗ .+\n {4}(.+\n {4})*hint: .*bubblewrap/)
+    expect(stdout).toMatch(/oci:runsc {2}tier gvisor, not available\n {2}✗ no runsc: .+\n {4}(.+\n {4})*hint: .*runsc\n/)
+    for (const name of ['krun', 'kata']) expect(stdout).toMatch(new RegExp(`oci:${name} {2}tier vm, not available\\n {2}✗ no ${name}: `))
     expect(stdout).toContain('No sandbox can be made here')
   },
 )

@@ -6,8 +6,13 @@ import { skipGroup } from '../unless.js'
 import { keepRecord } from './record.js'
 import { createWorld, type DriverName, type World } from './world.js'
 
+export interface HoldOptions {
+  /** Which cases are left to `npm run test:deep`, by their ids: those that take long where every sandbox and every program does. */
+  readonly isDeep?: (id: string) => boolean
+}
+
 /** Every case as a test of its own, skipped for the reason the subject's probe gives. The docker driver gets an engine of its own where there can be one. */
-export function hold(driver: DriverName, depth: 'driver' | 'engine'): void {
+export function hold(driver: DriverName, depth: 'driver' | 'engine', { isDeep = () => false }: HoldOptions = {}): void {
   const impossible = driver === 'docker' ? noDockerEngine() : undefined
   describe(`${driver} at ${depth} depth`, () => {
     skipGroup(impossible ?? false)
@@ -34,6 +39,7 @@ export function hold(driver: DriverName, depth: 'driver' | 'engine'): void {
     for (const candidate of allCases) {
       test(`${candidate.id}: ${candidate.name}`, { timeout: (candidate.patienceMs ?? usualPatienceMs) + 30_000 }, async ({ skip }) => {
         if (absent !== undefined) skip(absent)
+        if (process.env.GLOVEBOX_DEEP !== '1' && isDeep(candidate.id)) skip('takes long with this driver: npm run test:deep')
         const [result] = await runCases(subject, { cases: [candidate] })
         if (result) results.push(result)
         if (result?.verdict === 'skipped') skip(result.reason)

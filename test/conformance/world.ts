@@ -8,6 +8,7 @@ import type { Platform } from '../../src/contract/platform.js'
 import { engineOptions } from '../../src/compose.js'
 import { createBwrapDriver } from '../../src/drivers/bwrap/driver.js'
 import { createOciDriver } from '../../src/drivers/oci/driver.js'
+import { createGvisorDriver } from '../../src/drivers/oci/gvisor-driver.js'
 import { createDockerDriver } from '../../src/drivers/docker/driver.js'
 import { createFakeDriver } from '../../src/drivers/fake/driver.js'
 import { Engine } from '../../src/engine/engine.js'
@@ -19,7 +20,7 @@ import { createHostView, type PlantedHostView } from './host-view.js'
 import { createDriverSubject } from './subjects/driver-subject.js'
 import { createEngineSubject } from './subjects/engine-subject.js'
 
-export type DriverName = 'fake' | 'bwrap' | 'oci:crun' | 'oci:runc' | 'docker'
+export type DriverName = 'fake' | 'bwrap' | 'oci:crun' | 'oci:runc' | 'oci:runsc' | 'docker'
 
 /** How a subject is made other than it should be. */
 export interface Twist {
@@ -58,6 +59,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     bwrap: () => createBwrapDriver(),
     'oci:crun': () => createOciDriver('crun'),
     'oci:runc': () => createOciDriver('runc'),
+    'oci:runsc': () => createGvisorDriver(),
     docker: () => createDockerDriver(options.docker ? { address: options.docker } : {}),
   }
   const driver = (name: DriverName): Driver => made[name]()

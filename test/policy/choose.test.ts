@@ -149,6 +149,16 @@ describe('choosing a driver', () => {
     expect([error.code, error.message]).toEqual(['unsupported', "driver bwrap: is of tier 'process', and the least accepted (minTier) is 'vm'"])
   })
 
+  test('where all that are here are too weak, hints at what would bring one that is not', () => {
+    const obstacles = [{ what: 'no runsc', why: 'the program runsc is not installed', hint: 'apt-get install -y runsc' }]
+    const gvisor = probeOf({ driver: 'oci:runsc', tier: 'gvisor', available: false, obstacles })
+    const error = refusal({ minTier: 'gvisor' }, [gvisor, probeOf()])
+    expect([error.code, error.hint]).toEqual(['unsupported', 'apt-get install -y runsc'])
+    expect(error.message).toContain('driver oci:runsc: no runsc: the program runsc is not installed (apt-get install -y runsc)')
+    const lacking = probeOf({ driver: 'other', tier: 'gvisor', limits: { ...probeOf().limits, memory: loose } })
+    expect(refusal({ minTier: 'gvisor', limits: { memory: '64m' } }, [gvisor, probeOf(), lacking]).hint).toBe('glovebox doctor')
+  })
+
   test('refuses a user that is not available, with the reason', () => {
     const single = probeOf({ users: { user: { available: true }, root: { available: false, why: 'only one id can be mapped' } } })
     const error = refusal({ user: 'root' }, [single])

@@ -16,6 +16,12 @@ test('a program that takes too long is killed', async () => {
   expect((await capture(['/bin/sleep', '100'], { timeoutMs: 50 })).code).toBeNull()
 })
 
+test('one that takes too long is killed in its time, whoever else holds its output open', async () => {
+  const startedAt = performance.now()
+  expect(await capture(['/bin/sh', '-c', 'echo said; sleep 5 & wait'], { timeoutMs: 300 })).toMatchObject({ code: null, stderr: '' })
+  expect(performance.now() - startedAt).toBeLessThan(4000)
+})
+
 test('a program that is not there is unavailable', async () => {
   await expect(spawnProcess(['/nowhere/program'], { env: {} })).rejects.toMatchObject({
     code: 'unavailable',

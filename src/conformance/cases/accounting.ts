@@ -46,7 +46,7 @@ export const accountingCases: readonly Case[] = [
   {
     id: 'accounting/cpu',
     name: 'processor time is told within ten per cent, that of children included',
-    needs: ['engine'],
+    needs: ['engine', 'shared-kernel'],
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
         const seen: string[] = []
@@ -94,7 +94,7 @@ export const accountingCases: readonly Case[] = [
   {
     id: 'accounting/sandbox',
     name: "a sandbox's usage is that of its runs together",
-    needs: ['engine'],
+    needs: ['engine', 'shared-kernel'],
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
         const runs = [await sandbox.run(python(burn, '0.3', '0')), await sandbox.run(python(burn, '0.2', '1')), await sandbox.run(['echo', 'twelve bytes'])]

@@ -47,6 +47,8 @@ export const fileFaultCases: readonly Case[] = [
   {
     id: 'files/watch-overflow',
     name: 'events that nobody reads are lost in bounded memory, which is told; what happens afterwards is told again',
+    // How many events wait is for the kernel to bound.
+    needs: ['shared-kernel'],
     run: (subject) =>
       withFiles(subject, async ({ sandbox, files, write }) => {
         await files.mkdir('w')

@@ -174,6 +174,7 @@ const hostAttacks: readonly Attack[] = [
   {
     id: 'device-times',
     name: "the times of devices and of what is masked by one cannot be changed: they may be the host's",
+    needs: ['shared-kernel'],
     errors: ['EROFS'],
     tries: Object.fromEntries(['/dev/null', '/dev/zero', '/dev/full', '/dev/tty', '/proc/keys'].map((path) => [path, `os.utime(${literal(path)})`])),
     controls: { 'writing to one': "put('/dev/null', b'x')", 'the times of a file': "[open('own', 'w').close(), os.utime('own')]" },
@@ -181,6 +182,7 @@ const hostAttacks: readonly Attack[] = [
   {
     id: 'many-terminals',
     name: 'a cell cannot take all the terminals of the machine',
+    needs: ['shared-kernel'],
     errors: ['ENOSPC'],
     tries: { 'two hundred': '[os.openpty() for _ in range(200)]' },
     controls: { 'one after the other': '[[os.close(end) for end in os.openpty()] for _ in range(200)]', 'twenty at once': '[os.openpty() for _ in range(20)]' },

@@ -87,7 +87,7 @@ export const pauseCases: readonly Case[] = [
         await sandbox.pause()
         await sandbox.close()
       })
-      await ensureNoProcess(subject.host, marker)
+      await ensureNoProcess(subject, marker)
       return 'nothing is left'
     },
   },
@@ -139,14 +139,18 @@ export const pauseCases: readonly Case[] = [
             )
             const ending = sandbox.run(running.argv)
             ending.catch(() => undefined)
-            await ensureAppears(subject, running.marker)
+            await ensureAppears(subject, running.marker, sandbox)
             await sandbox.pause({ memory: false })
-            for (const each of [marker, running.marker]) await ensureNoProcess(subject.host, each)
+            for (const each of [marker, running.marker]) await ensureNoProcess(subject, each)
             ensureSame((await ending).outcome.kind, 'killed', 'how a program that was running ended')
             told.push((await ensureRejects(sandbox.run(['true']), ['conflict'])).message)
             await sandbox.resume()
-            ensureSame(ensureExited(await sandbox.run(['sh', '-c', 'cat b; stat -c %a d; echo $COLOR'])), 'kept\n700\ngreen\n', 'what is there again')
-            await ensureNoProcess(subject.host, marker)
+            ensureSame(
+              ensureExited(await sandbox.run(['sh', '-c', 'cat b; find d -maxdepth 0 -printf "%m\\n"; echo $COLOR'])),
+              'kept\n700\ngreen\n',
+              'what is there again',
+            )
+            await ensureNoProcess(subject, marker)
           },
           { env: { COLOR: 'green' } },
         ),

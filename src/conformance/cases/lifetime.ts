@@ -39,9 +39,9 @@ export const lifetimeCases: readonly Case[] = [
       const sandbox = await subject.open()
       const { marker } = markedSleep()
       const ending = rejectionOf(sandbox.run(['sh', '-c', hidingTree(marker)]))
-      await ensureAppears(subject, marker)
+      await ensureAppears(subject, marker, sandbox)
       await sandbox.close()
-      await ensureNoProcess(subject.host, marker)
+      await ensureNoProcess(subject, marker)
       return show(await ending)
     },
   },
@@ -55,11 +55,11 @@ export const lifetimeCases: readonly Case[] = [
         ensureExited(await sandbox.run(['sh', '-c', 'mkdir -p a/b/c && echo x >a/b/c/d && mkfifo pipe && ln -s / root && chmod 000 a/b']))
         ensureExited(await sandbox.run(['sh', '-c', `setsid sleep ${marker} >/dev/null 2>&1 </dev/null & exit 0`]))
         const cut = rejectionOf(sandbox.run(['sh', '-c', hidingTree(marker)]))
-        await ensureAppears(subject, marker)
+        await ensureAppears(subject, marker, sandbox)
         await sandbox.close()
         await cut
       })
-      await ensureNoProcess(subject.host, marker)
+      await ensureNoProcess(subject, marker)
       return 'no process, mount, cgroup, file or descriptor'
     },
   },
@@ -140,7 +140,7 @@ for _ in range(300):
         const { marker } = markedSleep()
         const controller = new AbortController()
         const ending = rejectionOf(sandbox.run(['sh', '-c', hidingTree(marker)], { signal: controller.signal }))
-        await ensureAppears(subject, marker)
+        await ensureAppears(subject, marker, sandbox)
         const reason = new Error('enough')
         controller.abort(reason)
         const error = await ending
@@ -158,10 +158,10 @@ for _ in range(300):
       withSandbox(subject, async (sandbox) => {
         const { marker } = markedSleep()
         const process = await sandbox.start(['sh', '-c', hidingTree(marker)])
-        await ensureAppears(subject, marker)
+        await ensureAppears(subject, marker, sandbox)
         await pause(50)
         await process.kill()
-        await ensureNoProcess(subject.host, marker)
+        await ensureNoProcess(subject, marker, sandbox)
         for await (const _ of process.output) continue
         const { outcome } = await process.ended
         ensure(outcome.kind === 'killed' || (outcome.kind === 'signaled' && outcome.signal === 'SIGKILL'), 'must end as killed', outcome)
@@ -183,7 +183,7 @@ for _ in range(300):
         await ensureRejects(sandbox.run(['true']), ['expired', 'not-found'])
         await sandbox.close()
       })
-      await ensureNoProcess(subject.host, marker)
+      await ensureNoProcess(subject, marker)
       return 'expired, nothing left'
     },
   },

@@ -54,7 +54,7 @@ function timeCase({ id, what, command }: Endless): Case {
         const tookMs = performance.now() - startedAt
         ensureSame(outcome, { kind: 'timed-out', by: 'wall', limitMs: 400 }, 'the outcome')
         ensure(tookMs >= 390 && tookMs < 400 + toleranceMs, `must be stopped within ${toleranceMs} ms of its limit`, `${Math.round(tookMs)} ms`)
-        await ensureNoProcess(subject.host, marker)
+        await ensureNoProcess(subject, marker, sandbox)
         ensureExited(await sandbox.run(['true']))
         return `timed out after ${Math.round(tookMs)} ms, nothing survived`
       }),

@@ -24,7 +24,7 @@ const aimed = Object.fromEntries(
 const unreachable: Attack = {
   id: 'network-off-reach',
   name: 'without a network nothing is on the way to anywhere, by any protocol',
-  errors: ['ENETUNREACH', 'EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EPROTONOSUPPORT', 'ESOCKTNOSUPPORT', 'EPERM', 'EACCES', 'EINVAL'],
+  errors: ['ENETUNREACH', 'EHOSTUNREACH', 'EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EPROTONOSUPPORT', 'ESOCKTNOSUPPORT', 'EPERM', 'EACCES', 'EINVAL'],
   tries: {
     ...aimed,
     'a public address of IPv6': "(lambda s: (s.connect(('2606:4700:4700::1111', 53)), s.getsockname()))(socket.socket(socket.AF_INET6, socket.SOCK_DGRAM))",

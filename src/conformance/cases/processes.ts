@@ -1,11 +1,11 @@
 import { bytesOf, ensure, ensureExited, ensureRejects, ensureSame, text } from '../check.js'
 import { markedSleep, until, withSandbox } from '../guest.js'
-import { ensureNoProcess } from '../leftovers.js'
+import { commandsOf, ensureNoProcess } from '../leftovers.js'
 import { type Kept, keptOf, outputOf, shows } from '../kept.js'
-import type { Case, Subject } from '../subject.js'
+import type { Case, Subject, SubjectSandbox } from '../subject.js'
 
-function withKept<T>(subject: Subject, use: (kept: Kept) => Promise<T>): Promise<T> {
-  return withSandbox(subject, (sandbox) => use(keptOf(sandbox)))
+function withKept<T>(subject: Subject, use: (kept: Kept, sandbox: SubjectSandbox) => Promise<T>): Promise<T> {
+  return withSandbox(subject, (sandbox) => use(keptOf(sandbox), sandbox))
 }
 
 export const processCases: readonly Case[] = [
@@ -47,15 +47,15 @@ export const processCases: readonly Case[] = [
     name: 'when a kill resolves, nothing of the process is left, wherever it hid',
     needs: ['engine'],
     run: (subject) =>
-      withKept(subject, async ({ keep, attach }) => {
+      withKept(subject, async ({ keep, attach }, sandbox) => {
         const { marker } = markedSleep()
         const process = await keep(`(setsid sh -c 'trap "" HUP TERM; sleep ${marker} & wait' &); sleep ${marker} & echo up; wait`)
         await shows(process, 'up')
         const sleeps = async (): Promise<number> =>
-          (await subject.host.snapshot()).processes.filter(({ command }) => /^sleep\W/.test(command) && command.includes(marker)).length
+          (await commandsOf(subject, sandbox)).filter((command) => /^sleep\W/.test(command) && command.includes(marker)).length
         ensure(await until(async () => (await sleeps()) === 2), 'both of its sleeps must run', await sleeps())
         await (await attach(process.pid)).kill()
-        await ensureNoProcess(subject.host, marker)
+        await ensureNoProcess(subject, marker, sandbox)
         ensureSame((await process.ended).outcome, { kind: 'killed', reason: 'killed by its owner' }, 'its end')
         return 'gone'
       }),
@@ -63,7 +63,7 @@ export const processCases: readonly Case[] = [
   {
     id: 'processes/list',
     name: 'the list tells of a process its tag, its state and what it uses with all that it started, and afterwards its end',
-    needs: ['engine'],
+    needs: ['engine', 'shared-kernel'],
     run: (subject) =>
       withKept(subject, async ({ keep, list }) => {
         const process = await keep('(setsid sleep 30 &); sleep 30 & echo up; while :; do :; done', { tag: 'busy' })

@@ -29,7 +29,7 @@ export const receiptCases: readonly Case[] = [
   {
     id: 'receipts/proven',
     name: 'what a cell is made of is proven by the kernel: namespaces, ids, capabilities, filter, mounts, descriptors',
-    needs: ['engine', 'isolates'],
+    needs: ['engine', 'isolates', 'shared-kernel'],
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
         ensureExited(await sandbox.run(['true']))
@@ -45,9 +45,34 @@ export const receiptCases: readonly Case[] = [
       }),
   },
   {
+    id: 'receipts/own-kernel',
+    name: 'a kernel of its own is what runs the programs: it says so inside, the wall around it is proven, and what only it says is told and not proven',
+    needs: ['engine', 'own-kernel'],
+    run: (subject) =>
+      withSandbox(subject, async (sandbox) => {
+        const inside = ensureExited(await sandbox.run(['sh', '-c', 'uname -r; cat /proc/version'])).split('\n')
+        const receipt = await sandbox.receipt?.()
+        ensure(receipt !== undefined, 'an engine must give one', receipt)
+        ensure(!inside.some((line) => line.includes(receipt.host.kernel)), "the kernel must not be the host's", { inside, host: receipt.host.kernel })
+        const verdictOf = (name: string): string | undefined => receipt.controls.find(({ control }) => control === name)?.verdict
+        const wall = ['kernel', 'sentry', 'gofer', 'namespaces', 'uid-map', 'gid-map', 'mounts', 'interfaces', 'sockets']
+        ensureSame(
+          wall.filter((name) => verdictOf(name) !== 'proven'),
+          [],
+          'what of the wall is not proven',
+        )
+        const within = ['warden', 'ids', 'capabilities', 'seccomp', 'no-new-privs', 'rlimits', 'placement', 'filter', 'descriptors']
+        const claims = within.map((name) => [name, verdictOf(name)] as const).filter(([, verdict]) => verdict !== 'told' && verdict !== 'asserted')
+        ensureSame(claims, [], 'what is called more than told')
+        const kernel = receipt.controls.find(({ control }) => control === 'kernel')?.enforced
+        ensure(JSON.stringify(kernel).includes('"isGvisor":true'), 'its log must be the one of gVisor', kernel)
+        return inside.join('; ')
+      }),
+  },
+  {
     id: 'receipts/every-thread',
     name: 'every process and thread that runs is looked at when a receipt is asked for',
-    needs: ['engine', 'isolates'],
+    needs: ['engine', 'isolates', 'shared-kernel'],
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
         const script =

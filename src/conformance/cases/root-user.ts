@@ -8,7 +8,11 @@ import type { Case } from '../subject.js'
 /** Root of a cell rules over its own files and ports, and over nothing of the kernel. */
 const documentedCapabilities: Readonly<Record<number, string>> = { 0: 'CHOWN', 1: 'DAC_OVERRIDE', 3: 'FOWNER', 4: 'FSETID', 10: 'NET_BIND_SERVICE' }
 
-const readStatus = "import json; print(json.dumps(dict((l.split(':', 1)[0], l.split(':', 1)[1].strip()) for l in open('/proc/self/status'))))"
+/** A kernel that does not tell of new privileges in there can be asked; one that tells of no ambient set has none. */
+const readStatus = `import ctypes, json
+status = dict((l.split(':', 1)[0], l.split(':', 1)[1].strip()) for l in open('/proc/self/status'))
+status.setdefault('NoNewPrivs', str(ctypes.CDLL(None).prctl(39, 0, 0, 0, 0)))
+print(json.dumps(status))`
 
 const attacks: readonly Attack[] = [
   {

@@ -119,7 +119,7 @@ export const snapshotCases: readonly Case[] = [
   {
     id: 'snapshots/still',
     name: 'what a program writes without end is kept as it was at one moment, and the program goes on',
-    needs: ['engine', 'feature:pause'],
+    needs: ['engine', 'feature:pause', 'shared-kernel'],
     run: (subject) =>
       withSandbox(subject, async (sandbox) => {
         // What takes long lies between the two, by name and by age.

@@ -3,14 +3,18 @@ import { comesToFront } from '../comes-to-front.js'
 import { markedSleep, python, withSandbox } from '../guest.js'
 import { ensureNoProcess } from '../leftovers.js'
 import { keptOf, shows } from '../kept.js'
-import type { Case, Subject, SubjectKept } from '../subject.js'
+import type { Case, Subject, SubjectKept, SubjectSandbox } from '../subject.js'
 
 const size = { cols: 80, rows: 24 }
 
-function withTerminal(subject: Subject, command: string | readonly string[], use: (terminal: SubjectKept) => Promise<string>): Promise<string> {
+function withTerminal(
+  subject: Subject,
+  command: string | readonly string[],
+  use: (terminal: SubjectKept, sandbox: SubjectSandbox) => Promise<string>,
+): Promise<string> {
   return withSandbox(subject, async (sandbox) => {
     const given = typeof command === 'string' ? command : [...command]
-    return use(await keptOf(sandbox).keep(given, { stdin: true, terminal: size, tag: 'terminal', env: { PS1: 'ready> ', PROGRAM: comesToFront } }))
+    return use(await keptOf(sandbox).keep(given, { stdin: true, terminal: size, tag: 'terminal', env: { PS1: 'ready> ', PROGRAM: comesToFront } }), sandbox)
   })
 }
 
@@ -35,7 +39,7 @@ export const terminalCases: readonly Case[] = [
   {
     id: 'terminals/is-one',
     name: 'a program with a terminal has it for stdin, stdout and stderr, as its controlling one, of the size that was asked for',
-    needs: ['engine'],
+    needs: ['engine', 'job-control'],
     run: (subject) =>
       withTerminal(subject, 'test -t 0 && test -t 1 && test -t 2 && echo shown >/dev/tty && stty size && echo "$TERM"; exit 6', async (terminal) => {
         const seen = await shows(terminal, 'xterm-256color')
@@ -47,7 +51,7 @@ export const terminalCases: readonly Case[] = [
   {
     id: 'terminals/job-control',
     name: 'in a terminal Ctrl-Z stops what is in front, Ctrl-C ends it, and the shell behind goes on',
-    needs: ['engine'],
+    needs: ['engine', 'job-control'],
     run: (subject) =>
       withTerminal(subject, shell, async (terminal) => {
         await shows(terminal, 'ready> ')
@@ -68,7 +72,7 @@ export const terminalCases: readonly Case[] = [
   {
     id: 'terminals/resize',
     name: 'a terminal that is resized tells its program, and has its new size',
-    needs: ['engine'],
+    needs: ['engine', 'job-control'],
     run: (subject) =>
       withTerminal(subject, "trap 'stty size; exit 3' WINCH; echo up; while :; do sleep 0.05; done", async (terminal) => {
         await shows(terminal, 'up')
@@ -98,11 +102,11 @@ export const terminalCases: readonly Case[] = [
     needs: ['engine'],
     run: (subject) => {
       const { marker } = markedSleep()
-      return withTerminal(subject, `trap '' HUP; sleep ${marker} & echo left; exit 4`, async (terminal) => {
+      return withTerminal(subject, `trap '' HUP; sleep ${marker} & echo left; exit 4`, async (terminal, sandbox) => {
         await shows(terminal, 'left')
         ensureSame((await terminal.ended).outcome, { kind: 'exited', code: 4 }, 'its end')
         await terminal.kill()
-        await ensureNoProcess(subject.host, marker)
+        await ensureNoProcess(subject, marker, sandbox)
         return 'ended, then gone'
       })
     },
@@ -110,7 +114,7 @@ export const terminalCases: readonly Case[] = [
   {
     id: 'terminals/controlling',
     name: 'a program that is no shell and asks for nothing has its terminal as the controlling one, and is in front',
-    needs: ['engine'],
+    needs: ['engine', 'job-control'],
     run: (subject) =>
       withTerminal(subject, python(inFront), async (terminal) => {
         await shows(terminal, 'True True True')

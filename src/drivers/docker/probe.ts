@@ -104,8 +104,8 @@ interface EngineInfo extends EngineGroups {
 
 const gvisor: Obstacle = {
   what: 'the runtime is gVisor',
-  why: 'the launcher, which builds a cell within its container, does not get as far as that on gVisor',
-  hint: 'docker info --format "{{.DefaultRuntime}}"',
+  why: 'a cell is built within its container, of namespaces and mounts that gVisor does not have',
+  hint: 'glovebox run --driver oci:runsc -- true',
 }
 
 /** As engines call them. */

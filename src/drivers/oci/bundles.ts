@@ -4,6 +4,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import type { Lease } from '../../cell/lease.js'
 import { writingTo } from '../../sys/folder-error.js'
 import { currentOwner, isAlive, ownerName, parseOwner } from '../../sys/owner.js'
 import { statePlace } from '../../sys/places.js'
@@ -87,4 +88,16 @@ function removeGroup(folder: string): void {
 /** Those of the runtime name it, wherever it was shown to them; the cell's own are known by their ids. */
 function processesOf(bundle: string): number[] {
   return findProcesses((pid) => argumentsOf(pid).some((word) => word.includes(basename(bundle))))
+}
+
+/** The bundle goes last: as long as anything of the cell is left, it is known by it. */
+export function withBundle(lease: Lease, bundle: Bundle): Lease {
+  return {
+    ...lease,
+    remains: () => [...lease.remains(), ...bundle.processes()],
+    release: async () => {
+      await lease.release()
+      bundle.remove()
+    },
+  }
 }

@@ -6,7 +6,7 @@ import type { Driver } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import { nativeProgram } from '../../sys/native.js'
 import { containerArgv, doorCount, firstDoor } from './arguments.js'
-import { type Bundle, type Bundles, createBundles } from './bundles.js'
+import { type Bundle, type Bundles, createBundles, withBundle } from './bundles.js'
 import { cgroupPlace, placeOfJoined } from './cgroup-place.js'
 import { containerConfig } from './config.js'
 import { ociMechanism } from './probe.js'
@@ -72,16 +72,4 @@ function prepareRootless({ lease, bundle, runtime, path }: RootlessOrder): Prepa
 function findPrograms(name: RuntimeName, given: Partial<Record<keyof OciPrograms, string | undefined>>): OciPrograms {
   if (given.runtime === undefined) throw new SandboxError('unavailable', `the program ${name} is not installed`, { hint: 'glovebox doctor' })
   return { launcher: given.launcher ?? nativeProgram('launcher'), warden: given.warden ?? nativeProgram('warden'), runtime: given.runtime }
-}
-
-/** The bundle goes last: as long as anything of the cell is left, it is known by it. */
-function withBundle(lease: Lease, bundle: Bundle): Lease {
-  return {
-    ...lease,
-    remains: () => [...lease.remains(), ...bundle.processes()],
-    release: async () => {
-      await lease.release()
-      bundle.remove()
-    },
-  }
 }

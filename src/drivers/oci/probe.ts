@@ -17,13 +17,25 @@ export function ociMechanism(runtime: Runtime, path = (): string | undefined => 
     runtime: runtime.name,
     wordsOf: runtime.wordsOf,
     readFacts: async (version) => ({ ...readHostFacts(), program: await findProgram(path(), version), install: installCommand(runtime.package) }),
+    ...judgesOf(runtime),
+  }
+}
+
+interface Named {
+  readonly name: string
+  readonly isRootless?: boolean
+}
+
+/** What is in the way of any runtime, and what a failed trial says. */
+export function judgesOf(runtime: Named): Pick<Mechanism<OciFacts>, 'runtimeOf' | 'obstaclesBefore' | 'obstacleOf'> {
+  return {
     runtimeOf: ({ program }) => program,
     obstaclesBefore: (facts) => obstaclesBefore(runtime, facts),
     obstacleOf: (facts, trial) => hostObstacle(facts, trial.said) ?? unexplained(runtime, trial),
   }
 }
 
-function obstaclesBefore({ name, isRootless = false }: Runtime, facts: OciFacts): readonly Obstacle[] {
+function obstaclesBefore({ name, isRootless = false }: Named, facts: OciFacts): readonly Obstacle[] {
   if (facts.platform !== 'linux') {
     return [{ what: 'not Linux', why: `containers need a Linux kernel and this is ${facts.platform}`, hint: 'export GLOVEBOX_URL=https://…' }]
   }
@@ -36,6 +48,6 @@ function obstaclesBefore({ name, isRootless = false }: Runtime, facts: OciFacts)
   return [...(facts.program === undefined ? [missing] : []), ...(isRootless || canMapRanges(facts) ? [] : [rootless]), ...missingPrograms(facts)]
 }
 
-function unexplained({ name }: Runtime, { said, hint }: FailedTrial): Obstacle {
+function unexplained({ name }: Named, { said, hint }: FailedTrial): Obstacle {
   return { what: 'a trial cell did not open', why: lastLine(said) || 'it ended without a word', hint: hint ?? `${name} --version` }
 }

@@ -1,0 +1,3 @@
+import { leakNothing } from './leaks.js'
+
+leakNothing('oci:runsc', { total: 40 })

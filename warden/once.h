@@ -1,0 +1,8 @@
+/* A warden whose file nobody can start again; see once.c. */
+#ifndef GLOVEBOX_ONCE_H
+#define GLOVEBOX_ONCE_H
+
+/* With --once among the arguments: returns in a copy of the program that cannot be executed. */
+void once(char **argv, char **envp);
+
+#endif
