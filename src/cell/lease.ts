@@ -3,7 +3,7 @@ import { createCellRecords } from '../sys/cell-records.js'
 import type { CellCgroup } from '../sys/cell-cgroup.js'
 import type { CgroupLimits } from '../sys/cgroup-limits.js'
 import type { CgroupLimit, Cgroups, CgroupsUnavailable } from '../sys/cgroups.js'
-import { argumentsOf, findProcesses, killProcess } from '../sys/processes.js'
+import { argumentsOf, findOwnProcesses, killProcess } from '../sys/processes.js'
 import { createUidRanges, processesIn } from '../sys/uid-ranges.js'
 import { type CellIds, cellVariable, cradleId, wardenId } from './arguments.js'
 import { cgroupLimits } from './cell-limits.js'
@@ -148,7 +148,7 @@ function singleIdLessor(): (cellId: string) => IdLease {
 
 /** bwrap's processes carry the cell's id in their arguments until they become the warden, and a warden ends with its monitor or its channel. */
 function findRemains(cellId: string): number[] {
-  return findProcesses((pid) => {
+  return findOwnProcesses((pid) => {
     const argv = argumentsOf(pid)
     return argv[argv.indexOf(cellVariable) + 1] === cellId
   })

@@ -127,6 +127,8 @@ class Connection implements Warden {
       hold: () => this.#hold(),
     }
     this.#guests = new Guests(this.#link)
+    // From the first word on: what is said may fail before anything is heard.
+    channel.on('error', (error) => this.fail(new SandboxError('broken', `the channel to the warden failed: ${error.message}`, { cause: error })))
     this.#hold()
   }
 
@@ -134,7 +136,6 @@ class Connection implements Warden {
   hear(): void {
     const channel = this.#channel
     channel.on('data', (chunk: Uint8Array) => this.#read(chunk))
-    channel.on('error', (error) => this.fail(new SandboxError('broken', `the channel to the warden failed: ${error.message}`, { cause: error })))
     channel.on('end', () => this.#channelEnded())
     channel.on('close', () => this.#channelEnded())
     if (channel.destroyed || channel.readableEnded) this.#channelEnded()

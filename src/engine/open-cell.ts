@@ -20,7 +20,7 @@ export interface CellOrder {
   /** Undefined: programs may do with files what the cell allows. */
   readonly rules: readonly FileRule[] | undefined
   readonly signal: AbortSignal
-  /** Called at most once, when the warden can be told something but has not answered yet. */
+  /** Called when the warden can be told something but has not answered yet; again when the driver begins anew, and then all that came of the one before fails. */
   readonly beforeHello?: ((open: OpenCell) => void) | undefined
 }
 
@@ -29,12 +29,13 @@ export async function openCell(order: CellOrder): Promise<OpenCell> {
   const { driver, spec, signal, beforeHello } = order
   let launched: Cell | undefined
   let awaited: Promise<Awaited> | undefined
+  const giveUp = (): void => void awaited?.then(({ warden }) => warden.fail(new SandboxError('broken', 'the cell did not open'))).catch(() => undefined)
   const onLaunched = (early: Cell): void => {
+    giveUp()
     launched = early
     awaited = awaitedIn(early, order)
     awaited.then(({ open }) => beforeHello?.(open)).catch(() => undefined)
   }
-  const giveUp = (): void => void awaited?.then(({ warden }) => warden.fail(new SandboxError('broken', 'the cell did not open'))).catch(() => undefined)
   const cell = await driver.open(beforeHello ? { ...spec, onLaunched } : spec, signal).catch((error: unknown) => {
     giveUp()
     signal.throwIfAborted()

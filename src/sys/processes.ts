@@ -14,6 +14,12 @@ export function findProcesses(matches: (pid: number) => boolean): number[] {
     })
 }
 
+/** Those of this user. What another calls a process of theirs is theirs to say: it must neither be ended here nor keep anything from ending. */
+export function findOwnProcesses(matches: (pid: number) => boolean): number[] {
+  const own = process.getuid?.()
+  return findProcesses((pid) => matches(pid) && uidOf(pid) === own)
+}
+
 export function parentOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])

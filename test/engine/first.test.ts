@@ -58,6 +58,21 @@ describe('the first program of a sandbox', () => {
     expect(asked).toEqual([])
   })
 
+  test('of a cell that did not open is over when the driver has begun anew, and that of the next is the one that runs', async () => {
+    const { open } = driver
+    driver.tellsEarly = true
+    driver.open = async (spec, signal) => {
+      const failed = await open.call(driver, spec, signal)
+      await failed.close()
+      return open.call(driver, spec, signal)
+    }
+    const asked = answer(driver)
+    const { id } = await engine.create({})
+    await waitUntil(() => asked.length === 2)
+    expect((await collect(await engine.start(id, { command: 'echo hello' }))).stdout).toBe('hello\n')
+    expect(asked).toHaveLength(2)
+  })
+
   test('of a cell that never opens is gone with it', async () => {
     answer(driver)
     driver.tellsEarly = true

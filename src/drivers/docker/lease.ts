@@ -6,7 +6,7 @@ import { cellVariable, userId } from '../../cell/arguments.js'
 import type { CellSpec } from '../../contract/driver.js'
 import { createCellRecords } from '../../sys/cell-records.js'
 import type { CgroupLimit, Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
-import { argumentsOf, findProcesses, killProcess } from '../../sys/processes.js'
+import { argumentsOf, findOwnProcesses, killProcess } from '../../sys/processes.js'
 import { createUidRanges, processesIn } from '../../sys/uid-ranges.js'
 import { EngineCgroup } from './engine-cgroup.js'
 
@@ -118,7 +118,7 @@ export function createUserLessor(holds: readonly CgroupLimit[]): ContainerLessor
 
 /** The launcher has the cell's id among its arguments; the warden ends with it, or with its channel. */
 function findRemains(cellId: string): number[] {
-  return findProcesses((pid) => {
+  return findOwnProcesses((pid) => {
     const argv = argumentsOf(pid)
     return argv[argv.indexOf(cellVariable) + 1] === cellId
   })

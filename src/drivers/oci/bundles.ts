@@ -8,7 +8,7 @@ import type { Lease } from '../../cell/lease.js'
 import { writingTo } from '../../sys/folder-error.js'
 import { currentOwner, isAlive, ownerName, parseOwner } from '../../sys/owner.js'
 import { statePlace } from '../../sys/places.js'
-import { argumentsOf, findProcesses, killProcess } from '../../sys/processes.js'
+import { argumentsOf, findOwnProcesses, killProcess } from '../../sys/processes.js'
 
 export interface Bundle {
   readonly folder: string
@@ -87,7 +87,7 @@ function removeGroup(folder: string): void {
 
 /** Those of the runtime name it, wherever it was shown to them; the cell's own are known by their ids. */
 function processesOf(bundle: string): number[] {
-  return findProcesses((pid) => argumentsOf(pid).some((word) => word.includes(basename(bundle))))
+  return findOwnProcesses((pid) => argumentsOf(pid).some((word) => word.includes(basename(bundle))))
 }
 
 /** The bundle goes last: as long as anything of the cell is left, it is known by it. */

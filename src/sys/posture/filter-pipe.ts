@@ -16,7 +16,8 @@ export class FilterPipe {
   constructor(pipe: InspectorPipe, timeoutMs: number) {
     this.#pipe = pipe
     this.#timeoutMs = timeoutMs
-    this.#closed = new Promise((resolve) => void pipe.once('close', resolve))
+    // A launcher that failed at once may be gone by now, and that is told only once.
+    this.#closed = pipe.closed ? Promise.resolve() : new Promise((resolve) => void pipe.once('close', resolve))
     // An answer that does not come is told by the end of the pipe.
     pipe.on('error', () => undefined)
     pipe.unref?.()

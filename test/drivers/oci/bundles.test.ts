@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createBundles } from '../../../src/drivers/oci/bundles.js'
 import { currentOwner, ownerName } from '../../../src/sys/owner.js'
+import { testUnless } from '../../unless.js'
 
 let folder: string
 beforeEach(() => {
@@ -39,3 +40,25 @@ test('what a dead owner left is ended and removed by the next, and nothing of a 
   expect(existsSync(group)).toBe(false)
   expect(existsSync(living.folder)).toBe(true)
 })
+
+const another = 65_533
+testUnless(process.getuid?.() !== 0 && 'needs root to have a process of another user’s')(
+  'a process of another user that names it is neither ended nor waited for',
+  async () => {
+    const dead = join(folder, `${ownerName({ ...currentOwner(), startTime: '1' })}-${id}`)
+    mkdirSync(dead)
+    const foreign = spawn('sleep', ['60'], { argv0: `runtime --bundle ${dead}`, uid: another, gid: another })
+    await once(foreign, 'spawn')
+    const living = createBundles(folder).make(id)
+    const known = spawn('sleep', ['60'], { argv0: `runtime --bundle ${living.folder}`, uid: another, gid: another })
+    await once(known, 'spawn')
+    expect(existsSync(dead)).toBe(false)
+    expect(living.processes()).toEqual([])
+    const ends = [once(foreign, 'exit'), once(known, 'exit')]
+    for (const child of [foreign, known]) child.kill('SIGTERM')
+    expect(await Promise.all(ends)).toEqual([
+      [null, 'SIGTERM'],
+      [null, 'SIGTERM'],
+    ])
+  },
+)

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { FilterPipe, type InspectorPipe } from '../../../src/sys/posture/filter-pipe.js'
 import { nativeProgram } from '../../../src/sys/native.js'
@@ -40,6 +41,14 @@ test('closing without a question lets it go, and waits for its end', async () =>
   await filter.close()
   await process.wait()
   expect([process.diagnosis(), pipe.destroyed]).toEqual(['told ()', true])
+})
+
+test('one that is gone before anyone listens is not waited for', { timeout: 5000 }, async () => {
+  const process = await spawnProcess(['/bin/true'], { cwd: '/', env: {}, descriptors: ['pipe', 'pipe'] })
+  const [asked, closed] = [process.pipes.get(3), process.pipes.get(4)] as [InspectorPipe, InspectorPipe]
+  await Promise.all([once(asked, 'close'), once(closed, 'close'), process.wait()])
+  expect(await new FilterPipe(asked, 10_000).read(4711)).toEqual({ unreadable: 'the launcher told no filter' })
+  expect(await new FilterPipe(closed, 10_000).close()).toBeUndefined()
 })
 
 test('what reads filters answers as soon as it was told a line', async () => {
