@@ -272,6 +272,8 @@ export interface CellUsage extends RunCounts {
   /** Now. */
   readonly memoryBytes: number | undefined
   readonly processes: number | undefined
+  /** On its disk. */
+  readonly diskBytes?: number | undefined
 }
 
 export interface Driver {

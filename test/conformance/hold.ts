@@ -4,10 +4,10 @@ import { usualPatienceMs } from '../../src/conformance/run-cases.js'
 import { type DockerEngine, noDockerEngine, startDockerEngine } from '../docker-engine.js'
 import { skipGroup } from '../unless.js'
 import { keepRecord } from './record.js'
-import { createWorld, type DriverName, type World } from './world.js'
+import { createWorld, type DriverName, type Twist, type World } from './world.js'
 
 /** Every case as a test of its own, skipped for the reason the subject's probe gives. The docker driver gets an engine of its own where there can be one. */
-export function hold(driver: DriverName, depth: 'driver' | 'engine'): void {
+export function hold(driver: DriverName, depth: 'driver' | 'engine' | 'client', twist: Pick<Twist, 'platform'> = {}): void {
   const impossible = driver === 'docker' ? noDockerEngine() : undefined
   describe(`${driver} at ${depth} depth`, () => {
     skipGroup(impossible ?? false)
@@ -20,7 +20,7 @@ export function hold(driver: DriverName, depth: 'driver' | 'engine'): void {
       if (impossible !== undefined) return
       engine = driver === 'docker' ? await startDockerEngine() : undefined
       world = await createWorld(engine ? { docker: engine.address } : {})
-      subject = depth === 'driver' ? await world.driverSubject(driver) : await world.engineSubject(driver)
+      subject = await world[`${depth}Subject`](driver, twist)
       absent = absenceOf(subject)
       if (!subject.probe.available && absent === undefined) throw new Error(`${driver} is not available here: ${JSON.stringify(subject.probe.obstacles)}`)
     })
