@@ -27,7 +27,7 @@ export interface Ledger extends TenantRooms {
 }
 
 export interface LedgerOptions {
-  /** Instead of the usual place; only its owner may write there. */
+  /** Instead of the usual place; made when it is missing, and refused when others may write there. */
   readonly folder?: string
   /** With less room than that, nothing new is taken. */
   readonly leastFreeBytes?: number
@@ -36,7 +36,8 @@ export interface LedgerOptions {
 }
 
 /** Those of this machine's user. Heads of the trail are signed with the key that signs receipts. */
-export async function openLedger({ folder = serverPlace(), ...options }: LedgerOptions = {}): Promise<Ledger> {
+export async function openLedger({ folder: given, ...options }: LedgerOptions = {}): Promise<Ledger> {
+  const folder = given === undefined ? serverPlace() : ownPart(given, '.')
   const [{ openAuditTrail }, { openTenants }] = await Promise.all([import('./audit/index.js'), import('./tenants/index.js')])
   const { privateKey, publicKey } = await loadReceiptKey()
   const signing: Signing = { sign: documentSigner(privateKey), problemOf: (document) => signatureProblem(document, publicKey) }
