@@ -91,6 +91,19 @@ async function openWatch(log: LogTarget | undefined): Promise<HouseWatch> {
   })
 }
 
+/**
+ * What nobody caught is a defect of ours, told in the log; it does not end the sandboxes of everyone. What acts do is in the trail before, whatever comes of them. For a process that does
+ * nothing else than to serve.
+ */
+export async function outliveStrays(target: LogTarget): Promise<Disposable> {
+  const { redactText } = await import('./audit/redact.js')
+  const logger = createLogger({ target, redact: redactText })
+  const onStray = (error: unknown, origin: string): void =>
+    logger.error('nobody caught this', { origin, defect: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+  process.on('uncaughtException', onStray)
+  return { [Symbol.dispose]: () => process.off('uncaughtException', onStray) }
+}
+
 function openDescriptors(): number | undefined {
   try {
     // One of them is what they are read by.

@@ -35,6 +35,8 @@ export type ServerFolder = Awaited<ReturnType<typeof serverFolder>>
 export interface StartedServer {
   readonly pid: number
   readonly child: ChildProcessWithoutNullStreams
+  /** The end of what it wrote to stderr. */
+  said(): string
   ask(path: string, asking?: Asking): Promise<Answer>
   /** Resolves when it is gone; nothing of it was told. */
   kill(): Promise<void>
@@ -43,8 +45,11 @@ export interface StartedServer {
 }
 
 /** The real program in a process of its own, listening on the socket of the folder. */
-export async function startServer({ folder, state, temporary, socket, keys }: ServerFolder, flags: readonly string[] = []): Promise<StartedServer> {
-  const env = { TMPDIR: temporary, GLOVEBOX_SNAPSHOT_DIR: join(folder, 'snapshots') }
+export async function startServer(
+  { folder, state, temporary, socket, keys }: ServerFolder,
+  { flags = [], env: more = {} }: { readonly flags?: readonly string[]; readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<StartedServer> {
+  const env = { TMPDIR: temporary, GLOVEBOX_SNAPSHOT_DIR: join(folder, 'snapshots'), ...more }
   const child = startCli(['serve', '--socket', socket, '--state', state, '--grace', '2s', ...flags], env)
   const ended = once(child, 'exit') as Promise<[number | null]>
   let said = ''
@@ -63,6 +68,7 @@ export async function startServer({ folder, state, temporary, socket, keys }: Se
   return {
     pid: child.pid as number,
     child,
+    said: () => said,
     ask: (path, asking = {}) => ask(socket, path, { key: keys.default, ...asking }),
     kill: async () => void (await end('SIGKILL')),
     stop: () => end('SIGTERM'),
