@@ -85,7 +85,7 @@ export async function ownServer(options: Partial<ServerOptions> & { readonly ten
 export type OwnServer = Awaited<ReturnType<typeof ownServer>>
 
 /** One request as anyone's program would send it. */
-export function ask(port: number, path: string, { method, key, body, headers = {}, from }: Asking = {}): Promise<Answer> {
+function ask(port: number, path: string, { method, key, body, headers = {}, from }: Asking = {}): Promise<Answer> {
   const bytes = body === undefined ? undefined : typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
   const own = { ...(key !== undefined && { authorization: `Bearer ${key}` }), ...(bytes !== undefined && { 'content-type': 'application/json' }) }
   return new Promise((resolve, reject) => {
