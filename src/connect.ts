@@ -39,9 +39,9 @@ function loadedTransport(load: () => Promise<Transport>): Transport {
   return {
     request: async (request) => (await transport()).request(request),
     tunnel: async (request) => {
-      const { tunnel } = await transport()
-      if (!tunnel) throw new SandboxError('unsupported', 'no connection can be had here but by HTTP')
-      return tunnel(request)
+      const own = await transport()
+      if (!own.tunnel) throw new SandboxError('unsupported', 'no connection can be had here but by HTTP')
+      return own.tunnel(request)
     },
     listen: (order) => listenOnLoopback(order),
     close: async () => (await loaded)?.close(),

@@ -62,7 +62,7 @@ class RemoteExecution implements PlatformExecution {
   readonly #ready: CodeEvent[] = []
   #isClaimed = false
   #isLeft = false
-  #end: { readonly error?: unknown } | undefined
+  #end: { readonly failure?: { readonly error: unknown } } | undefined
   #wakeReader: (() => void) | undefined
   #wakeWriter: (() => void) | undefined
   #settle!: { resolve(ending: CodeEnding): void; reject(error: unknown): void }
@@ -96,12 +96,15 @@ class RemoteExecution implements PlatformExecution {
   async #follow(stream: EventStream): Promise<void> {
     try {
       for (let event = await stream.next(); event; event = await stream.next()) {
-        if (event.type === 'ended') return this.#finish((event as unknown as { readonly ending: CodeEnding }).ending)
+        if (event.type === 'ended') {
+          await this.#finish((event as unknown as { readonly ending: CodeEnding }).ending)
+          return
+        }
         await this.#push(event as CodeEvent)
       }
       throw new SandboxError('broken', 'the server does not say how the code ended')
     } catch (error) {
-      this.#end = { error }
+      this.#end = { failure: { error } }
       this.#wakeReader?.()
       this.#settle.reject(error)
     }
@@ -109,7 +112,7 @@ class RemoteExecution implements PlatformExecution {
 
   /** Told when all of the events were read, as everywhere. */
   async #finish(ending: CodeEnding): Promise<void> {
-    while (this.#ready.length > 0 && !this.#isLeft) await this.#room()
+    while (this.#ready.length > 0 && !this.#hasLeft()) await this.#room()
     this.#end = {}
     this.#wakeReader?.()
     this.#settle.resolve(ending)
@@ -119,7 +122,15 @@ class RemoteExecution implements PlatformExecution {
     if (this.#isLeft) return
     this.#ready.push(event)
     this.#wakeReader?.()
-    while (this.#ready.length > mostWaiting && !this.#isLeft) await this.#room()
+    while (this.#ready.length > mostWaiting) {
+      await this.#room()
+      if (this.#hasLeft()) return
+    }
+  }
+
+  /** Asked anew after each wait. */
+  #hasLeft(): boolean {
+    return this.#isLeft
   }
 
   #room(): Promise<void> {
@@ -139,7 +150,7 @@ class RemoteExecution implements PlatformExecution {
       const event = this.#ready.shift()
       this.#wakeWriter?.()
       if (event) return { done: false, value: event }
-      if (this.#end?.error !== undefined) throw this.#end.error
+      if (this.#end?.failure) throw this.#end.failure.error
       if (this.#end || this.#isLeft) return { done: true, value: undefined }
       await new Promise<void>((resolve) => {
         this.#wakeReader = resolve

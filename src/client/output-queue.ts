@@ -26,11 +26,16 @@ export class OutputQueue implements AsyncIterable<OutputEvent> {
     this.#events.push(event)
     this.#waitingBytes += event.bytes.length
     this.#wakeReader?.()
-    while (this.#waitingBytes > mostWaitingBytes && !this.#isLeft) {
+    while (this.#waitingBytes > mostWaitingBytes && !this.#hasLeft()) {
       await new Promise<void>((resolve) => {
         this.#wakeWriter = resolve
       })
     }
+  }
+
+  /** Asked anew after each wait. */
+  #hasLeft(): boolean {
+    return this.#isLeft
   }
 
   end(failure?: { readonly error: unknown }): void {

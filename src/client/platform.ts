@@ -150,7 +150,7 @@ function snapshotsOf(wire: Wire): PlatformSnapshots {
       const changes = await allPages<Change & { readonly pathBase64?: string }>((page) =>
         wire.call('snapshots.diff', { params: { id }, query: { since, ...page }, signal }),
       )
-      return changes.map((change) => withPathBytes(change) as Change)
+      return changes.map((change) => withPathBytes(change))
     },
     export: async (id, options: SinceOptions = {}) => {
       const { signal, since } = checkCallOptions(options, ['signal', 'since'])

@@ -139,7 +139,7 @@ class RemoteShot implements OneShot {
     const { signal } = checkCallOptions(options)
     if (this.#last?.receipt) return this.#last.receipt
     if (this.#last && !this.#shooting.isKept) throw new SandboxError('conflict', 'its receipt was said not to be asked for')
-    return (await this.#shooting.wire.call('runs.receipt', { params: this.#params, signal })) as Receipt
+    return await this.#shooting.wire.call('runs.receipt', { params: this.#params, signal })
   }
 
   release(): Promise<Released> {

@@ -15,7 +15,7 @@ export class ClientPorts implements PlatformPorts {
 
   async forward(id: string, port: number, options: ForwardOptions = {}): Promise<Forward> {
     const { signal, port: hostPort, waitFor } = checkCallOptions(options, ['signal', 'port', 'waitFor'])
-    const { listen } = this.#wire.transport
+    const listen = this.#wire.transport.listen?.bind(this.#wire.transport)
     if (!listen) throw new SandboxError('unsupported', 'ports.forward: nothing can listen here; an address of the server leads there', { hint: 'ports.url' })
     checkPort(port, 'port')
     if (hostPort !== undefined) checkPort(hostPort, 'options.port')

@@ -109,19 +109,24 @@ async function keptProgram(
   return new RemoteProgram({ pid, door: doorOf(wire, id, view), output: { [Symbol.asyncIterator]: () => readerOf(read) }, ended, stream })
 }
 
+/** Asked anew after a wait. */
+function hasLeft({ isLeft }: { readonly isLeft: boolean }): boolean {
+  return isLeft
+}
+
 /** Each is a reader of its own, on a stream of its own. */
 function readerOf(open: () => Promise<EventStream>): AsyncIterator<OutputEvent, undefined> {
   const done = { done: true, value: undefined } as const
   let opened: Promise<EventStream> | undefined
-  let isLeft = false
+  const reading = { isLeft: false }
   return {
     next: async () => {
-      if (isLeft) return done
+      if (reading.isLeft) return done
       const event = await (await (opened ??= open())).next()
-      return event === undefined || event.type === 'ended' || isLeft ? done : { done: false, value: event as OutputEvent }
+      return event === undefined || event.type === 'ended' || hasLeft(reading) ? done : { done: false, value: event as OutputEvent }
     },
     return: async () => {
-      isLeft = true
+      reading.isLeft = true
       await opened?.then((stream) => stream.leave()).catch(() => undefined)
       return done
     },

@@ -6,24 +6,24 @@ import type { TunnelBytes } from '../contract/wire/transport.js'
 const mostPiece = 2 ** 20
 
 /** One to a port, over frames. */
-export function connectionOf({ input, write, destroy }: TunnelBytes): PortConnection {
+export function connectionOf(tunnel: TunnelBytes): PortConnection {
   let isDestroyed = false
   const ends = { out: deferredEnd(), in: deferredEnd() }
-  const closed = Promise.all([ends.out.over, ends.in.over]).then(() => destroy())
+  const closed = Promise.all([ends.out.over, ends.in.over]).then(() => tunnel.destroy())
   closed.catch(() => undefined)
   return {
-    output: outputOf(input, { end: ends.in, isDestroyed: () => isDestroyed }),
+    output: outputOf(tunnel.input, { end: ends.in, isDestroyed: () => isDestroyed }),
     closed,
     write: async (bytes) => {
-      for (let at = 0; at < bytes.length; at += mostPiece) await write(encodeFrame(frameTypes.data, bytes.subarray(at, at + mostPiece)))
+      for (let at = 0; at < bytes.length; at += mostPiece) await tunnel.write(encodeFrame(frameTypes.data, bytes.subarray(at, at + mostPiece)))
     },
     end: async () => {
-      await write(encodeFrame(frameTypes.end, new Uint8Array()))
+      await tunnel.write(encodeFrame(frameTypes.end, new Uint8Array()))
       ends.out.resolve()
     },
     destroy: () => {
       isDestroyed = true
-      destroy()
+      tunnel.destroy()
       ends.in.resolve()
       ends.out.resolve()
       return Promise.resolve()
@@ -48,13 +48,16 @@ function deferredEnd(): End {
 
 async function* outputOf(
   input: AsyncIterable<Uint8Array>,
-  { end, isDestroyed }: { readonly end: End; isDestroyed(): boolean },
+  { end, isDestroyed }: { readonly end: End; readonly isDestroyed: () => boolean },
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const reader = new FrameReader()
   try {
     for await (const piece of input) {
       for (const { type, payload } of reader.push(piece)) {
-        if (type === frameTypes.end) return end.resolve()
+        if (type === frameTypes.end) {
+          end.resolve()
+          return
+        }
         if (type === frameTypes.data) yield payload
       }
     }

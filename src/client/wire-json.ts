@@ -1,5 +1,5 @@
 import { SandboxError } from '../contract/errors.js'
-import { kindOf, plainObjectRefusal } from '../contract/plain-object.js'
+import { plainObjectRefusal } from '../contract/plain-object.js'
 import { printable } from '../contract/printable.js'
 import { Secret } from '../contract/secret-value.js'
 
@@ -8,7 +8,7 @@ import { Secret } from '../contract/secret-value.js'
  * where it is used.
  */
 export function wireJson(value: unknown, what: string): string {
-  return JSON.stringify(plain(value, '', what)) ?? '{}'
+  return JSON.stringify(plain(value, '', what) ?? {})
 }
 
 function plain(value: unknown, field: string, what: string): unknown {

@@ -72,11 +72,10 @@ export class Wire {
 
   /** A connection to a port. */
   async tunnel<Name extends RouteName>(name: Name, order: WireOrder<Name>): Promise<PortConnection> {
-    const { tunnel } = this.transport
-    if (!tunnel) throw new SandboxError('unsupported', 'ports.connect: no connection can be had here but by HTTP', { hint: 'ports.url' })
+    if (!this.transport.tunnel) throw new SandboxError('unsupported', 'ports.connect: no connection can be had here but by HTTP', { hint: 'ports.url' })
     const { signal } = order
     signal?.throwIfAborted()
-    const found = await tunnel({ ...this.#requestOf(name, order, '*/*'), ...(signal && { signal }) })
+    const found = await this.transport.tunnel({ ...this.#requestOf(name, order, '*/*'), ...(signal && { signal }) })
     if ('bytes' in found) return connectionOf(found.bytes)
     throw errorOf(found.response.status, await gather(found.response.body).catch(() => new Uint8Array()))
   }

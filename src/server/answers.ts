@@ -25,7 +25,7 @@ export const events = (source: AsyncIterable<WireEvent>): Answer => ({ kind: 'ev
 
 const safe = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
 
-export function sendJson(response: ServerResponse, value: unknown, status = 200): void {
+function sendJson(response: ServerResponse, value: unknown, status = 200): void {
   const text = JSON.stringify(value)
   response.writeHead(status, { ...safe, 'content-type': media.json, 'content-length': Buffer.byteLength(text) }).end(text)
 }
@@ -41,6 +41,33 @@ export function sendError(response: ServerResponse, error: unknown): void {
   sendJson(response, errorInJson(known), statusOf(known))
 }
 
+/** `stream`: what it is sent as, where it is one that comes piece by piece. Resolves when all of it is sent, or nobody is there. */
+export async function sendAnswer(
+  response: ServerResponse,
+  answer: Answer,
+  { stream, gone }: { readonly stream: StreamType | undefined; readonly gone: AbortSignal },
+): Promise<void> {
+  switch (answer.kind) {
+    case 'json':
+      sendJson(response, answer.value, answer.status)
+      return
+    case 'none':
+      response.writeHead(204, { 'cache-control': 'no-store' }).end()
+      return
+    case 'text':
+      response.writeHead(200, { ...safe, 'content-type': answer.type }).end(answer.text)
+      return
+    case 'events':
+      return sendEvents(response, answer.events, { type: stream ?? media.ndjson, gone })
+    case 'bytes':
+      response.writeHead(answer.status ?? 200, { ...safe, ...answer.headers, ...(stream && { 'content-type': stream }) })
+      response.flushHeaders()
+      return stream ? sendFramed(response, answer.bytes, gone) : sendBytes(response, answer.bytes, gone)
+    case 'taken':
+      return
+  }
+}
+
 const heartbeatMs = 15_000
 
 /** The type that a stream is sent as; undefined when none of ours is accepted by name. */
@@ -50,7 +77,7 @@ export function acceptedStream(accept: string | undefined): StreamType | undefin
 }
 
 /** Ends when the events do, or when nobody reads any more, which `gone` tells; then the source is left. */
-export async function sendEvents(response: ServerResponse, source: AsyncIterable<WireEvent>, { type, gone }: Sending): Promise<void> {
+async function sendEvents(response: ServerResponse, source: AsyncIterable<WireEvent>, { type, gone }: Sending): Promise<void> {
   const { encode, heartbeat } = encodings[type]
   response.writeHead(200, { ...safe, 'content-type': type })
   response.flushHeaders()
@@ -78,7 +105,7 @@ interface Sending {
 }
 
 /** In frames, so that what breaks off is told why. */
-export async function sendFramed(response: ServerResponse, source: AsyncIterable<Uint8Array>, gone: AbortSignal): Promise<void> {
+async function sendFramed(response: ServerResponse, source: AsyncIterable<Uint8Array>, gone: AbortSignal): Promise<void> {
   try {
     for await (const piece of leaving(source, gone)) {
       response.write(encodeFrame(frameTypes.data, piece))
@@ -92,7 +119,7 @@ export async function sendFramed(response: ServerResponse, source: AsyncIterable
 }
 
 /** Never faster than it is read. */
-export async function sendBytes(response: ServerResponse, source: AsyncIterable<Uint8Array>, gone: AbortSignal): Promise<void> {
+async function sendBytes(response: ServerResponse, source: AsyncIterable<Uint8Array>, gone: AbortSignal): Promise<void> {
   for await (const piece of leaving(source, gone)) {
     response.write(piece)
     if (response.writableNeedDrain) await drained(response)
@@ -113,7 +140,7 @@ function drained(response: ServerResponse): Promise<void> {
 }
 
 interface Encoding {
-  encode(event: WireEvent): string | Uint8Array
+  readonly encode: (event: WireEvent) => string | Uint8Array
   readonly heartbeat: string | Uint8Array
 }
 

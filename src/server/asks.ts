@@ -16,14 +16,14 @@ export interface Ask {
 }
 
 export interface AskListener {
-  onAsk(ask: Ask): void
+  readonly onAsk: (ask: Ask) => void
   /** Nothing more will be asked. */
-  onEnd(): void
+  readonly onEnd: () => void
 }
 
 interface Pending {
   readonly ask: Ask
-  answer(approval: NetworkApproval): void
+  readonly answer: (approval: NetworkApproval) => void
 }
 
 /** Those of one sandbox. */

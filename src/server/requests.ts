@@ -9,7 +9,7 @@ import { parseWith } from '../contract/refusal.js'
 import { idSchema } from '../contract/spec.js'
 import { type Actor, type Scope, scopes } from '../contract/tenants.js'
 import { media, wireHeaders } from '../contract/wire/media.js'
-import { type Answer, acceptedStream, sendBytes, sendError, sendEvents, sendFramed, sendJson, type StreamType, type WireEvent } from './answers.js'
+import { type Answer, acceptedStream, sendAnswer, sendError, type StreamType, type WireEvent } from './answers.js'
 import { bodyPieces, type BodyBounds, checkContentType, readJson } from './bodies.js'
 import { type Call, type Handler, type Handlers, parseBody, parseQuery } from './call.js'
 import type { Desk } from './desk.js'
@@ -185,7 +185,7 @@ export class Requests {
       const call = { name: match.name, params: match.params, query, body, actor, platform, signal, gone, stream, pieces, request, response, requestId: id }
       const answer = await this.#made(call as Call, asked)
       const told = answer.kind === 'events' && match.route.reply === 'events' ? { ...answer, events: until(answer.events, this.#stopping.signal) } : answer
-      await this.#send(told, response, { stream, gone })
+      await sendAnswer(response, told, { stream, gone })
     } finally {
       done()
     }
@@ -193,41 +193,11 @@ export class Requests {
 
   /** Once for an `Idempotency-Key`, where there is one. */
   #made(call: Call, { match, entered, request }: Asked): Promise<Answer> {
-    const make = (): Promise<Answer> => (this.#handlers[match.name] as Handler<typeof match.name>)(call as never)
+    const make = (): Promise<Answer> => (this.#handlers[match.name] as Handler<typeof match.name>)(call)
     const key = request.headers[wireHeaders.idempotency]
     if (!match.route.creates || key === undefined) return make()
     const asked = [match.name, entered.path, entered.search, call.body]
     return this.#idempotency.run({ tenant: call.actor.tenant, key: String(key), asked, isSecret: match.name === 'keys.create' }, make)
-  }
-
-  async #send(
-    answer: Answer,
-    response: ServerResponse,
-    { stream, gone }: { readonly stream: StreamType | undefined; readonly gone: AbortSignal },
-  ): Promise<void> {
-    switch (answer.kind) {
-      case 'json':
-        return sendJson(response, answer.value, answer.status)
-      case 'none':
-        response.writeHead(204, { 'cache-control': 'no-store' }).end()
-        return
-      case 'text':
-        response.writeHead(200, { 'content-type': answer.type, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }).end(answer.text)
-        return
-      case 'events':
-        return sendEvents(response, answer.events, { type: stream ?? media.ndjson, gone })
-      case 'bytes':
-        response.writeHead(answer.status ?? 200, {
-          'cache-control': 'no-store',
-          'x-content-type-options': 'nosniff',
-          ...answer.headers,
-          ...(stream && { 'content-type': stream }),
-        })
-        response.flushHeaders()
-        return stream ? sendFramed(response, answer.bytes, gone) : sendBytes(response, answer.bytes, gone)
-      case 'taken':
-        return
-    }
   }
 
   /** `signal` aborts when the other side is gone, or calls off what it gave a name to; `gone` only for the first. */

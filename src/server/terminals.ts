@@ -84,7 +84,7 @@ class Talk {
       clearTimeout(late)
       // What is typed waits until it is taken.
       web.pause()
-      this.#last = this.#last.then(() => this.#hear(bytesOf(data), isBinary)).catch((error: unknown) => this.#fail(error))
+      this.#last = this.#last.then(() => this.#hear(bytesOf(data), isBinary ? 'bytes' : 'text')).catch((error: unknown) => this.#fail(error))
       void this.#last.then(() => web.resume())
     })
     this.over = new Promise((resolve) => {
@@ -97,9 +97,9 @@ class Talk {
     })
   }
 
-  async #hear(bytes: Uint8Array, isBinary: boolean): Promise<void> {
-    if (!this.#process) return this.#begin(parseWith(beginSchema, isBinary ? undefined : parseJsonBody(bytes), 'message'))
-    if (isBinary) return this.#process.write(bytes)
+  async #hear(bytes: Uint8Array, kind: 'bytes' | 'text'): Promise<void> {
+    if (!this.#process) return this.#begin(parseWith(beginSchema, kind === 'bytes' ? undefined : parseJsonBody(bytes), 'message'))
+    if (kind === 'bytes') return this.#process.write(bytes)
     const act = parseWith(actSchema, parseJsonBody(bytes), 'message')
     switch (act.type) {
       case 'resize':

@@ -73,7 +73,7 @@ class Door {
     // What becomes a tunnel is never one of those that are kept.
     const outgoing = this.#begin({ method, path, headers: { ...headers, connection: 'upgrade', upgrade: tunnelProtocol }, ...(signal && { signal }) })
     const upgraded = new Promise<{ readonly bytes: TunnelBytes }>((resolve) => {
-      outgoing.once('upgrade', (_, socket, head) => resolve({ bytes: bytesOf(socket as Socket, head) }))
+      outgoing.once('upgrade', (_, socket, head) => resolve({ bytes: bytesOf(socket, head) }))
     })
     const answered = this.#answer(outgoing)
     answered.catch(() => undefined)

@@ -61,7 +61,7 @@ class Bus implements EventBus {
     if (this.#isOver) return
     const event = { ...facts, at: new Date().toISOString() }
     add(this.#all, event)
-    if (!('tenant' in facts) || facts.tenant === undefined) return
+    if (!('tenant' in facts)) return
     const tenant = this.#tenant(facts.tenant)
     this.#tenants.delete(facts.tenant)
     this.#tenants.set(facts.tenant, tenant)
@@ -71,7 +71,7 @@ class Bus implements EventBus {
   listen(options: ListenOptions = {}): AsyncIterableIterator<PlatformEvent> {
     const { after, tenant, types, ...rest } = checkCallOptions(options, known)
     const strange = types?.find((type) => !platformEventTypes.includes(type))
-    if (strange !== undefined) throw new SandboxError('invalid', `types: there are no events '${String(strange).slice(0, 40)}'`)
+    if (strange !== undefined) throw new SandboxError('invalid', `types: there are no events '${strange.slice(0, 40)}'`)
     const channel = tenant === undefined ? this.#all : this.#tenant(tenant)
     const reader = new EventReader({
       window: channel.window,

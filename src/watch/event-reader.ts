@@ -8,7 +8,7 @@ export interface ReaderOrder {
   /** Whether it asked for what was before that and is not known. */
   readonly hasLost: boolean
   readonly options: Omit<ListenOptions, 'after'>
-  cursorOf(number: number): string
+  readonly cursorOf: (number: number) => string
   onLeft(reader: EventReader): void
 }
 

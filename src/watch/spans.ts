@@ -16,7 +16,9 @@ export interface TracingInterface {
 }
 
 /** As the specification numbers them. */
+// eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- the enum itself is in a package that need not be there
 const errorStatus: SpanStatusCode.ERROR = 2
+// eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment -- the enum itself is in a package that need not be there
 const clientKind: SpanKind.CLIENT = 2
 
 /** Those of which something ran last. */

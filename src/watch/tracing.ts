@@ -1,12 +1,10 @@
 /** OpenTelemetry, loaded only where spans are asked for: none of its packages is needed by anyone else. */
-import type { TextMapPropagator } from '@opentelemetry/api'
+import type * as Api from '@opentelemetry/api'
+import type * as Exporters from '@opentelemetry/exporter-trace-otlp-http'
+import type * as Resources from '@opentelemetry/resources'
+import type * as Sdk from '@opentelemetry/sdk-trace-node'
 import { SandboxError } from '../contract/errors.js'
 import { Spans } from './spans.js'
-
-type Api = typeof import('@opentelemetry/api')
-type Sdk = typeof import('@opentelemetry/sdk-trace-node')
-type Exporters = typeof import('@opentelemetry/exporter-trace-otlp-http')
-type Resources = typeof import('@opentelemetry/resources')
 
 /** In the versions that go together. */
 const packages = ['@opentelemetry/api@1.9', '@opentelemetry/sdk-trace-node@2', '@opentelemetry/exporter-trace-otlp-http@0.223', '@opentelemetry/resources@2']
@@ -29,10 +27,10 @@ export interface Tracing extends AsyncDisposable {
 
 /** Throws SandboxError('unsupported') naming the package that is not installed. */
 export async function openTracing({ endpoint, service = 'glovebox', load = loadPackage }: TracingOptions): Promise<Tracing> {
-  const api = (await found('@opentelemetry/api', load)) as Api
-  const sdk = (await found('@opentelemetry/sdk-trace-node', load)) as Sdk
-  const { OTLPTraceExporter } = (await found('@opentelemetry/exporter-trace-otlp-http', load)) as Exporters
-  const { resourceFromAttributes } = (await found('@opentelemetry/resources', load)) as Resources
+  const api = (await found('@opentelemetry/api', load)) as typeof Api
+  const sdk = (await found('@opentelemetry/sdk-trace-node', load)) as typeof Sdk
+  const { OTLPTraceExporter } = (await found('@opentelemetry/exporter-trace-otlp-http', load)) as typeof Exporters
+  const { resourceFromAttributes } = (await found('@opentelemetry/resources', load)) as typeof Resources
   const provider = new sdk.NodeTracerProvider({
     resource: resourceFromAttributes({ 'service.name': service }),
     spanProcessors: [new sdk.BatchSpanProcessor(new OTLPTraceExporter({ url: tracesUrl(endpoint) }))],
@@ -53,7 +51,7 @@ export async function openTracing({ endpoint, service = 'glovebox', load = loadP
 
 type Carrier = Readonly<Record<string, unknown>>
 
-const getter: Parameters<TextMapPropagator<Carrier>['extract']>[2] = {
+const getter: Parameters<Api.TextMapPropagator<Carrier>['extract']>[2] = {
   keys: (carrier) => Object.keys(carrier),
   get: (carrier, key) => {
     const value = carrier[key]
@@ -61,7 +59,7 @@ const getter: Parameters<TextMapPropagator<Carrier>['extract']>[2] = {
   },
 }
 
-function extracted(api: Api, headers: Carrier): ReturnType<Api['propagation']['extract']> {
+function extracted(api: typeof Api, headers: Carrier): Api.Context {
   return api.propagation.extract(api.ROOT_CONTEXT, headers, getter)
 }
 

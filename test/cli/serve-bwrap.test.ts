@@ -1,16 +1,23 @@
-/** A stranger's path: the commands of docs/server.md, with the real program and real cells. */
+/** A stranger's path: what README.md and docs/server.md say to type, with the real program and real cells. */
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { cli, collect, startCli } from './cli.js'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { markedSnippets, matchesShown, type Snippet } from '../docs/snippets.js'
+import { cli, cliPath, collect, startCli } from './cli.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const page = readFileSync(join(root, 'docs/server.md'), 'utf8')
-const curls = [...page.matchAll(/```sh curl\n(.*?)```/gs)].map(([, code = '']) => code)
+const snippets = ['README.md', 'docs/server.md'].flatMap((page) => markedSnippets(root, page, 'served'))
+
+/** Beside what a page shows: what the answers must hold, for blocks that print ids and times. */
+const holds: readonly (readonly [of: string, ...parts: string[]])[] = [
+  ['text/event-stream', 'event: begun', 'event: stdout', 'event: ended'],
+  ['glovebox create --name far', '42\n', 'far  '],
+  ['?agent=docs', '"stdout":"kept"', '"text/plain":"42"', '"url":"http://', '"agent":"docs"', 'glovebox-receipt/1', '{"closed":1}'],
+]
 
 describe('a stranger', () => {
   const folder = mkdtempSync(join(tmpdir(), 'glovebox-stranger-'))
@@ -21,14 +28,17 @@ describe('a stranger', () => {
   let said = ''
 
   beforeAll(async () => {
+    for (const name of ['node_modules', 'bin']) mkdirSync(join(folder, name))
+    symlinkSync(root, join(folder, 'node_modules/glovebox'))
+    symlinkSync(cliPath, join(folder, 'bin/glovebox'))
     server = startCli(['serve', '--listen', '127.0.0.1:0', '--grace', '2s'], state)
     server.stderr.on('data', (piece: Buffer) => {
       said += piece.toString()
     })
     ended = collect(server)
-    await expect.poll(() => said).toMatch(/listening at http:\/\/127\.0\.0\.1:\d+\n/)
+    await vi.waitFor(() => expect(said).toMatch(/listening at http:\/\/127\.0\.0\.1:\d+\n/), { timeout: 20_000 })
     const created = await cli(['keys', 'create'], { env: state })
-    env = { GLOVEBOX_URL: /http:\/\/[\d.:]+/.exec(said)?.[0] ?? '', GLOVEBOX_KEY: created.stdout.trim().split('\n').at(-1)?.trim() ?? '' }
+    env = { GLOVEBOX_URL: /http:\/\/[\d.:]+/.exec(said)?.[0] ?? '', GLOVEBOX_KEY: created.stdout.trim() }
   })
   afterAll(async () => {
     server.kill('SIGKILL')
@@ -36,37 +46,57 @@ describe('a stranger', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  const run = (command: readonly string[]) =>
-    spawnSync(command[0] ?? '', command.slice(1), { env: { ...process.env, ...env }, encoding: 'utf8', cwd: root, timeout: 100_000 })
+  const run = (file: string, args: readonly string[]) =>
+    spawnSync(file, args, {
+      env: { ...process.env, ...env, PATH: `${join(folder, 'bin')}:${process.env['PATH'] ?? ''}` },
+      encoding: 'utf8',
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: 100_000,
+    })
+  const runSnippet = ({ language, code }: Snippet) => {
+    if (language === 'sh') return run('bash', ['--norc', '-euo', 'pipefail', '-c', code])
+    writeFileSync(join(folder, 'snippet.mjs'), code)
+    return run(process.execPath, ['snippet.mjs'])
+  }
 
   test('is told where it listens, and how to make a key', () => {
     expect(said).toContain('keys create')
-    expect(env.GLOVEBOX_KEY).toMatch(/^\S{30,}$/)
+    expect(env.GLOVEBOX_KEY).toMatch(/^gbx_\S{30,}$/)
   })
 
-  test.each(curls.map((code, index) => [index + 1, code] as const))('finds that the lines for curl in the documents work: %i', (index, code) => {
-    const { status, stdout, stderr } = run(['bash', '-euo', 'pipefail', '-c', code])
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
-    const expected = [
-      ['"stdout":"42\\n"', '"exitCode":0'],
-      ['event: begun', 'event: stdout', 'event: ended'],
-      ['"stdout":"kept"', 'ke', '"text/plain":"42"', '"url":"http://', '"agent":"docs"', 'glovebox-receipt/1', '{"closed":1}'],
-    ]
-    for (const part of expected[index - 1] ?? ['no such block']) expect(stdout).toContain(part)
+  test.each(snippets.map((snippet) => [snippet.place, snippet] as const))('finds that %s works as it stands', (_place, snippet) => {
+    const { status, stdout, stderr } = runSnippet(snippet)
+    expect({ status, stdout, stderr }, `${stdout}${stderr}`).toMatchObject({ status: 0 })
+    const wanted = holds.find(([of]) => snippet.code.includes(of))
+    if (wanted === undefined && snippet.shown === undefined) expect(stdout).toMatch(/\S/)
+    for (const part of wanted?.slice(1) ?? []) expect(stdout).toContain(part)
+    if (snippet.shown !== undefined && !matchesShown(stdout, snippet.shown)) expect(stdout).toBe(snippet.shown)
   })
 
-  test('uses the library from afar', () => {
+  test('finds nothing in the documents that was not tried', () => {
+    expect(snippets.map(({ place, language }) => [place.split(':')[0], language])).toEqual([
+      ['README.md', 'sh'],
+      ['README.md', 'sh'],
+      ['README.md', 'js'],
+      ['docs/server.md', 'sh'],
+      ['docs/server.md', 'js'],
+      ['docs/server.md', 'sh'],
+      ['docs/server.md', 'sh'],
+      ['docs/server.md', 'sh'],
+    ])
+  })
+
+  test('uses files and code with the library from afar', () => {
     const code = `
-      import { Sandbox, Glovebox } from ${JSON.stringify(join(root, 'dist/index.js'))}
-      const platform = Glovebox.connect({ url: process.env.GLOVEBOX_URL, key: process.env.GLOVEBOX_KEY })
-      const sandbox = await Sandbox.create({ platform })
+      import { Sandbox } from 'glovebox'
+      const sandbox = await Sandbox.create()
       await sandbox.files.write('a.txt', 'far')
       console.log((await sandbox.run(['cat', 'a.txt'])).stdout)
       console.log((await sandbox.code('6 * 7')).text)
-      await sandbox.close()
-      console.log((await Sandbox.run(['echo', 'by the environment'])).stdout)`
-    const { status, stdout, stderr } = run([process.execPath, '--input-type=module', '-e', code])
-    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: 'far\n42\nby the environment\n\n', stderr: '' })
+      await sandbox.close()`
+    const { status, stdout, stderr } = runSnippet({ place: '', language: 'js', code, shown: undefined })
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: 'far\n42\n', stderr: '' })
   })
 
   test('uses the command line from afar, and what it made is gone', async () => {
@@ -74,7 +104,7 @@ describe('a stranger', () => {
     expect([ran.code, ran.stdout, ran.stderr]).toEqual([3, 'out\n', 'err\n'])
     expect((await cli(['run', '--', 'tr', 'a-z', 'A-Z'], { env, input: 'piped' })).stdout).toBe('PIPED')
     expect((await cli(['code', '-c', 'sum(range(10))'], { env })).stdout).toBe('45\n')
-    const { stdout } = run(['curl', '-s', '-H', `authorization: Bearer ${env.GLOVEBOX_KEY}`, `${env.GLOVEBOX_URL}/v1/sandboxes`])
+    const { stdout } = run('curl', ['-s', '-H', `authorization: Bearer ${env.GLOVEBOX_KEY}`, `${env.GLOVEBOX_URL}/v1/sandboxes`])
     expect(JSON.parse(stdout)).toEqual({ items: [] })
   })
 
@@ -86,11 +116,8 @@ describe('a stranger', () => {
   })
 
   test('stops it: what is under way ends, and its sandboxes are closed', async () => {
-    const running = run([
-      'bash',
-      '-c',
-      `curl -s "$GLOVEBOX_URL/v1/runs" -H "authorization: Bearer $GLOVEBOX_KEY" -H 'content-type: application/json' -d '{"command":["sh","-c","sleep 0.7; echo done"]}' & sleep 0.4; kill -TERM ${server.pid}; wait`,
-    ])
+    const asking = `curl -s "$GLOVEBOX_URL/v1/runs" -H "authorization: Bearer $GLOVEBOX_KEY" -H 'content-type: application/json'`
+    const running = run('bash', ['--norc', '-c', `${asking} -d '{"command":["sh","-c","sleep 0.7; echo done"]}' & sleep 0.4; kill -TERM ${server.pid}; wait`])
     expect(running.stdout).toContain('"stdout":"done\\n"')
     expect((await ended).code).toBe(0)
   })

@@ -7,14 +7,14 @@ import { GloveboxServer } from '../../src/server/server.js'
 import { checkedTransport } from './checked-transport.js'
 import { nodeTransport } from '../../src/sys/http-transport.js'
 
-export const operator: Actor = { key: 'operator', tenant: 'default', scopes: ['admin'] }
+const operator: Actor = { key: 'operator', tenant: 'default', scopes: ['admin'] }
 
 function never(): never {
   throw new SandboxError('unsupported', 'this house has none')
 }
 
 /** One platform for everyone: what conformance over HTTP is run against, so that what is held is the platform's. */
-export function plainHouse(platform: Platform): House {
+function plainHouse(platform: Platform): House {
   return {
     platformFor: () => Promise.resolve(platform),
     list: (filter, options) => platform.list(filter, options),
@@ -23,7 +23,7 @@ export function plainHouse(platform: Platform): House {
   }
 }
 
-export function plainOptions(platform: Platform, key: string): ServerOptions {
+function plainOptions(platform: Platform, key: string): ServerOptions {
   const keys: Keys = {
     create: never,
     list: never,

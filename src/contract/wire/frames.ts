@@ -13,7 +13,7 @@ export interface WireFrame {
 
 const headBytes = 5
 /** Longer ones are no frames of ours. */
-export const mostFrameBytes = 2 ** 26
+const mostFrameBytes = 2 ** 26
 
 export function encodeFrame(type: FrameType, payload: Uint8Array): Uint8Array {
   const frame = new Uint8Array(headBytes + payload.length)

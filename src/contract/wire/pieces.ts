@@ -20,7 +20,7 @@ export const countTextSchema = z
   .transform(Number)
 
 const base64Schema = z.string().refine((text) => fromBase64(text) !== undefined, 'must be base64')
-export const bytesTextSchema = base64Schema.transform((text) => fromBase64(text) ?? new Uint8Array())
+const bytesTextSchema = base64Schema.transform((text) => fromBase64(text) ?? new Uint8Array())
 
 /** A path of a body: text, or base64 of bytes that are none. */
 export const pathSchema = z
@@ -31,7 +31,7 @@ export const pathSchema = z
 export const pathQuery = { path: z.string().optional(), pathBase64: bytesTextSchema.optional() }
 export const userSchema = z.enum(userNames).optional()
 
-export const mostPerPage = 1000
+const mostPerPage = 1000
 export const pageQuery = {
   limit: countTextSchema.refine((count) => count >= 1 && count <= mostPerPage, `must be from 1 to ${mostPerPage}`).optional(),
   cursor: z
@@ -60,7 +60,6 @@ export const errorReply = z.strictObject({
 })
 
 export const timeSchema = z.iso.datetime()
-export const nameSchema = z.string()
 export const jsonObject = z.record(z.string(), z.unknown())
 
 /** What a stream ends with when it cannot go on. */

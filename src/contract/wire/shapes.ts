@@ -21,8 +21,6 @@ export const shapes = {
 type Shapes = typeof shapes
 type Part<Name extends RouteName, Key extends keyof Shape> = Shapes[Name] extends Readonly<Record<Key, infer Schema extends z.ZodType>> ? Schema : never
 
-/** As it stands in a request. */
-export type BodyOf<Name extends RouteName> = Part<Name, 'body'> extends never ? undefined : z.input<Part<Name, 'body'>>
 export type QueryOf<Name extends RouteName> = Part<Name, 'query'> extends never ? undefined : z.output<Part<Name, 'query'>>
 export type ParsedBody<Name extends RouteName> = Part<Name, 'body'> extends never ? undefined : z.output<Part<Name, 'body'>>
 export type ReplyOf<Name extends RouteName> = Part<Name, 'reply'> extends never ? undefined : z.output<Part<Name, 'reply'>>

@@ -1,4 +1,4 @@
-import type { CodeRequest, CodeResult, PlatformExecution } from '../../contract/code.js'
+import type { CodeResult, PlatformExecution } from '../../contract/code.js'
 import { joinBytes } from '../../contract/wire/frames.js'
 import { type Answer, events, json, none, type WireEvent } from '../answers.js'
 import type { Call, Handlers } from '../call.js'
@@ -19,7 +19,7 @@ export function codeHandlers(desk: Desk): Handlers<Names> {
     'code.languages': async ({ platform, params, signal }) => json(await platform.code.languages(params.id, { signal })),
     'code.execute': async (call) => {
       const { platform, params, body, signal } = call
-      const execution = await platform.code.execute(params.id, body as unknown as CodeRequest, { signal })
+      const execution = await platform.code.execute(params.id, body, { signal })
       return call.stream === undefined ? gather(execution, call) : events(tell(desk, call, execution))
     },
     'code.answer': async (call) => {

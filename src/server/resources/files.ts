@@ -58,23 +58,41 @@ export function changeInJson(change: Change): Record<string, unknown> {
   return inJson(change)
 }
 
+type MovingNames = 'files.move' | 'files.copy' | 'files.symlink' | 'files.chmod' | 'files.mkdir'
+type StreamedNames = 'files.list' | 'files.read' | 'files.watch' | 'files.pack'
+
 export function fileHandlers(desk: Desk): Handlers<Names> {
+  return { ...changingHandlers(desk), ...streamedHandlers, ...contentHandlers(desk) }
+}
+
+const streamedHandlers: Handlers<StreamedNames> = {
+  'files.list': async (call) => {
+    const { limit, cursor, ...query } = call.query
+    const [path, options] = apart(query)
+    const found = filesOf(call).list(path, { ...options, signal: call.signal })
+    if (call.stream !== undefined) return events(await begun(found, call.gone))
+    const entries: Entry[] = []
+    for await (const entry of found) entries.push(entry)
+    const page = pageOf(entries, { limit, cursor }, (entry) => entry.path)
+    return json({ ...page, items: page.items.map((entry) => inJson(entry)) })
+  },
+  'files.read': (call) => read(call),
+  'files.watch': async (call) => {
+    const [path, options] = apart(call.query)
+    return events((await filesOf(call).watch(path, { ...options, signal: call.signal })) as AsyncIterable<never>)
+  },
+  'files.pack': async (call) => {
+    const [path, options] = apart(call.query)
+    return download(await filesOf(call).pack(path, { ...options, signal: call.signal }), media.tar)
+  },
+}
+
+function contentHandlers(desk: Desk): Handlers<Exclude<Names, StreamedNames | MovingNames>> {
   return {
-    'files.list': async (call) => {
-      const { limit, cursor, ...query } = call.query
-      const [path, options] = apart(query)
-      const found = filesOf(call).list(path, { ...options, signal: call.signal })
-      if (call.stream !== undefined) return events(await begun(found, call.gone))
-      const entries: Entry[] = []
-      for await (const entry of found) entries.push(entry)
-      const page = pageOf(entries, { limit, cursor }, (entry) => entry.path)
-      return json({ ...page, items: page.items.map((entry) => inJson(entry)) })
-    },
     'files.remove': async (call) => {
       const [path, options] = apart(call.query)
       return json({ removed: await filesOf(call).remove(path, { ...options, signal: call.signal }) })
     },
-    'files.read': (call) => read(call),
     'files.write': async (call) => {
       const [path, options] = apart(call.query)
       desk.checkMode(options.mode)
@@ -85,6 +103,20 @@ export function fileHandlers(desk: Desk): Handlers<Names> {
       const entry = await filesOf(call).stat(path, { ...options, signal: call.signal })
       return json({ entry: entry && inJson(entry) })
     },
+    'files.search': async (call) => {
+      const { path, pattern, ...options } = call.body
+      const { matches, ...rest } = await filesOf(call).search(path, pattern, { ...stated(options), signal: call.signal })
+      return json({ ...rest, matches: matches.map((match) => inJson(match)) })
+    },
+    'files.unpack': async (call) => {
+      const [path, options] = apart(call.query)
+      return json({ entries: await filesOf(call).unpack(path, call.pieces, { ...options, signal: call.signal }) })
+    },
+  }
+}
+
+function changingHandlers(desk: Desk): Handlers<MovingNames> {
+  return {
     'files.mkdir': async (call) => {
       const { path, ...options } = call.body
       desk.checkMode(options.mode)
@@ -106,23 +138,6 @@ export function fileHandlers(desk: Desk): Handlers<Names> {
       const { path, mode, ...options } = call.body
       desk.checkMode(mode)
       return json(inJson(await filesOf(call).chmod(path, mode, { ...stated(options), signal: call.signal })))
-    },
-    'files.search': async (call) => {
-      const { path, pattern, ...options } = call.body
-      const { matches, ...rest } = await filesOf(call).search(path, pattern, { ...stated(options), signal: call.signal })
-      return json({ ...rest, matches: matches.map((match) => inJson(match)) })
-    },
-    'files.watch': async (call) => {
-      const [path, options] = apart(call.query)
-      return events((await filesOf(call).watch(path, { ...options, signal: call.signal })) as AsyncIterable<never>)
-    },
-    'files.pack': async (call) => {
-      const [path, options] = apart(call.query)
-      return download(await filesOf(call).pack(path, { ...options, signal: call.signal }), media.tar)
-    },
-    'files.unpack': async (call) => {
-      const [path, options] = apart(call.query)
-      return json({ entries: await filesOf(call).unpack(path, call.pieces, { ...options, signal: call.signal }) })
     },
   }
 }

@@ -2,7 +2,7 @@
 import type { AuditFilter, AuditTrail } from '../../contract/audit.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { ListenOptions, PlatformEventType } from '../../contract/events.js'
-import type { House, KeyRequest, Keys, Quotas, TenantChange, TenantInput, Tenants } from '../../contract/tenants.js'
+import type { House, Keys, Quotas, Tenants } from '../../contract/tenants.js'
 import type { TemplateListing } from '../../contract/templates.js'
 import { type Answer, events, json, none } from '../answers.js'
 import type { Call, Handlers } from '../call.js'
@@ -47,7 +47,7 @@ function stated<Value extends object>(value: Value): Stated<Value> {
 
 export function keyHandlers({ keys }: HouseParts): Handlers<KeyNames> {
   return {
-    'keys.create': async ({ actor, body }) => json(await keys.create(body as unknown as KeyRequest, actor), 201),
+    'keys.create': async ({ actor, body }) => json(await keys.create(body, actor), 201),
     'keys.list': async ({ query: { tenant, all, ...page } }) => json(await keys.list(stated({ tenant, all }), stated(page))),
     'keys.revoke': async ({ actor, params }) => json({ revoked: await keys.revoke(params.key, actor) }),
   }
@@ -55,10 +55,10 @@ export function keyHandlers({ keys }: HouseParts): Handlers<KeyNames> {
 
 export function tenantHandlers({ tenants, quotas }: HouseParts): Handlers<TenantNames> {
   return {
-    'tenants.create': async ({ actor, body }) => json(await tenants.create(body as unknown as TenantInput, actor), 201),
+    'tenants.create': async ({ actor, body }) => json(await tenants.create(body, actor), 201),
     'tenants.list': async ({ query }) => json(await tenants.list(stated(query))),
     'tenants.get': async ({ params }) => json(await tenants.get(params.tenant)),
-    'tenants.update': async ({ actor, params, body }) => json(await tenants.update(params.tenant, body as unknown as TenantChange, actor)),
+    'tenants.update': async ({ actor, params, body }) => json(await tenants.update(params.tenant, body, actor)),
     'tenants.remove': async ({ actor, params }) => json({ removed: await tenants.remove(params.tenant, actor) }),
     'tenants.usage': async ({ params }) => json(await quotas.usage((await tenants.get(params.tenant)).id)),
     'usage.own': async ({ actor }) => json(await quotas.usage(actor.tenant)),
@@ -67,8 +67,7 @@ export function tenantHandlers({ tenants, quotas }: HouseParts): Handlers<Tenant
 
 export function auditHandlers({ audit }: HouseParts): Handlers<AuditNames> {
   return {
-    'audit.list': async ({ query: { limit, cursor, from, ...filter } }) =>
-      json(await audit.list(stated(filter) as AuditFilter, stated({ limit, cursor, from }))),
+    'audit.list': async ({ query: { limit, cursor, from, ...filter } }) => json(await audit.list(stated(filter), stated({ limit, cursor, from }))),
     'audit.tail': ({ query: { last, ...filter }, signal }) =>
       Promise.resolve(events(audit.tail(stated(filter) as AuditFilter, { signal, ...stated({ last }) }) as AsyncIterable<never>)),
     'audit.head': async () => json(await audit.head()),
@@ -87,7 +86,7 @@ export interface HouseDesk {
   readonly desk: Desk
   readonly tickets: Tickets
   /** False once it takes no new work. */
-  isReady(): boolean
+  readonly isReady: () => boolean
 }
 
 export function houseHandlers(parts: HouseParts, { desk, tickets, isReady }: HouseDesk): Handlers<HouseNames> {

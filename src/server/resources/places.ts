@@ -1,6 +1,6 @@
 /** Ports, networks, snapshots and pools. */
 import type { NetworkInput } from '../../contract/network.js'
-import type { Claim, PoolInput } from '../../contract/pools.js'
+import type { PoolInput } from '../../contract/pools.js'
 import { portSchema } from '../../contract/ports.js'
 import { parseWith } from '../../contract/refusal.js'
 import type { SpecInput } from '../../contract/spec.js'
@@ -97,7 +97,7 @@ export function poolHandlers(desk: Desk): Handlers<PoolNames> {
     'pools.list': ({ actor, query }) => Promise.resolve(json(pageOf(desk.pools.of(actor.tenant), query, ({ id }) => id))),
     'pools.status': async ({ platform, params, signal }) => json(await platform.pools.status(params.pool, { signal })),
     'pools.acquire': (call) =>
-      created(call, { desk, approvals: call.query.approvals }, (options) => call.platform.pools.acquire(call.params.pool, call.body as Claim, options)),
+      created(call, { desk, approvals: call.query.approvals }, (options) => call.platform.pools.acquire(call.params.pool, call.body, options)),
     'pools.close': async ({ actor, platform, params }) => {
       await platform.pools.close(params.pool)
       if (desk.pools.find(actor.tenant, params.pool)) desk.pools.remove(params.pool)

@@ -4,7 +4,6 @@ import type { NetworkRecord } from '../../contract/network.js'
 import type { OneShot, OneShotCall, OneShotPlace } from '../../contract/pools.js'
 import { parseWith } from '../../contract/refusal.js'
 import type { RunRequest, SignalName } from '../../contract/run.js'
-import type { SpecInput } from '../../contract/spec.js'
 import { runOwnSchema } from '../../contract/wire/processes.js'
 import { type Answer, events, json, none, type WireEvent } from '../answers.js'
 import { Asks } from '../asks.js'
@@ -80,7 +79,7 @@ function orderOf(body: Readonly<Record<string, unknown>>): Order {
   const request = Object.fromEntries(Object.entries(rest).filter(([name]) => !(ownNames as readonly string[]).includes(name)))
   const bytes = inputBytes(input)
   return {
-    place: pool === undefined ? { spec: (sandbox ?? {}) as SpecInput } : { pool },
+    place: pool === undefined ? { spec: sandbox ?? {} } : { pool },
     request: { ...(request as unknown as RunRequest), ...(bytes && { stdin: true }) },
     call: { ...(fresh !== undefined && { fresh }), ...(ready !== undefined && { pool: ready }) },
     input: bytes,
@@ -91,7 +90,7 @@ function orderOf(body: Readonly<Record<string, unknown>>): Order {
 }
 
 async function start(desk: Desk, call: Call<'runs.start'>): Promise<Answer> {
-  const order = orderOf(call.body as unknown as Readonly<Record<string, unknown>>)
+  const order = orderOf(call.body)
   const { place, asks, input } = order
   if ('spec' in place) desk.checkSpec(place.spec)
   const request = call.stream === undefined ? { ...order.request, output: order.request.output ?? {} } : order.request
@@ -119,10 +118,10 @@ interface Telling {
 async function* tell(desk: Desk, { actor, signal, gone }: Call<'runs.start'>, { shot, order }: Telling): AsyncGenerator<WireEvent, void, undefined> {
   const { asks, keep, withReceipt } = order
   const { program, sandbox, network } = shot
-  let isReleased = false
+  const life = { isReleased: false }
   const released = new Queue<never>()
   const onReleased = (): void => {
-    isReleased = true
+    life.isReleased = true
     released.end()
   }
   const run = desk.runs.add(actor.tenant, { shot, asks, onReleased })
@@ -132,15 +131,15 @@ async function* tell(desk: Desk, { actor, signal, gone }: Call<'runs.start'>, { 
     if (gone.aborted) return
     const ending = await program.ended
     const receipt = withReceipt ? await shot.receipt({ signal }) : undefined
-    const last = keep || isReleased ? {} : await shot.release()
-    isReleased ||= !keep
+    const last = keep || life.isReleased ? {} : await shot.release()
+    life.isReleased ||= !keep
     yield { type: 'ended', ending, ...(receipt && { receipt }), ...last }
     // What is kept is kept for whoever holds this stream.
     if (keep) for await (const _ of leaving(released, gone));
   } finally {
     desk.runs.remove(run)
     asks?.end()
-    if (!isReleased) await shot.release().catch(() => undefined)
+    if (!life.isReleased) await shot.release().catch(() => undefined)
   }
 }
 

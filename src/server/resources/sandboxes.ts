@@ -1,7 +1,6 @@
 import { SandboxError } from '../../contract/errors.js'
 import type { CreationOptions } from '../../contract/platform-network.js'
 import type { SandboxFilter, SandboxInfo } from '../../contract/platform.js'
-import type { SpecInput } from '../../contract/spec.js'
 import { type Answer, events, json, none } from '../answers.js'
 import type { Call, Handlers } from '../call.js'
 import type { Desk } from '../desk.js'
@@ -27,7 +26,7 @@ type Names =
 type Filtered = Call<'sandboxes.list' | 'sandboxes.closeAll'>
 
 /** A filter as a query has it. */
-export function filterOf({ name, agent, metadata }: Pick<Filtered['query'], 'name' | 'agent' | 'metadata'>): SandboxFilter {
+function filterOf({ name, agent, metadata }: Pick<Filtered['query'], 'name' | 'agent' | 'metadata'>): SandboxFilter {
   const pairs = (metadata ?? []).map((pair) => [unescaped(pair.slice(0, pair.indexOf('='))), pair.slice(pair.indexOf('=') + 1)] as const)
   return { ...(name !== undefined && { name }), ...(agent !== undefined && { agent }), ...(metadata && { metadata: Object.fromEntries(pairs) }) }
 }
@@ -57,7 +56,7 @@ export function sandboxHandlers(desk: Desk): Handlers<Names> {
   return {
     'sandboxes.create': (call) => {
       desk.checkSpec(call.body)
-      return created(call, { desk, approvals: call.query.approvals }, (options) => call.platform.create(call.body as unknown as SpecInput, options))
+      return created(call, { desk, approvals: call.query.approvals }, (options) => call.platform.create(call.body, options))
     },
     'sandboxes.list': async ({ platform, query, signal }) => {
       const found: SandboxInfo[] = []
