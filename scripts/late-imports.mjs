@@ -79,9 +79,11 @@ function requireIn(node) {
   return node.callee.name === '__toESM' ? requireIn(node.arguments[0]) : undefined
 }
 
-/** A module of ours that is asked for while the program runs is one of the program's. @param {Node} node @returns {Edit[]} */
+/** A module of ours that is asked for while the program runs is one of the program's; what is named by a variable is somebody else's. @param {Node} node @returns {Edit[]} */
 function importEdit({ start, end, source }) {
-  return isOurOwnKind(source.value) ? [{ start, end, text: `Promise.resolve().then(() => require(${JSON.stringify(source.value)}))` }] : []
+  return typeof source.value === 'string' && isOurOwnKind(source.value)
+    ? [{ start, end, text: `Promise.resolve().then(() => require(${JSON.stringify(source.value)}))` }]
+    : []
 }
 
 /** Those that name a variable, by name. @param {Node} program @returns {Map<string, Node[]>} */

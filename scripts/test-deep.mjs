@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What takes minutes and needs no run at every change: the same tests as in `npm test`, with the whole number of names and of attempts, and all that is asked of gVisor.
+// What takes minutes and needs no run at every change: the same tests as in `npm test`, with the whole number of names, attempts and requests, and all that is asked of gVisor.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,8 @@ import { countLine, suiteBlock } from './testing/summary.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const conformance = ['driver', 'engine'].map((depth) => `test/conformance/oci-runsc-${depth}.test.ts`)
-const deepTests = ['test/sandbox/many-names.test.ts', 'test/sandbox/swapped-mount.test.ts', ...conformance]
+const server = ['test/server/killed-bwrap.test.ts', 'test/server/fuzz.test.ts']
+const deepTests = ['test/sandbox/many-names.test.ts', 'test/sandbox/swapped-mount.test.ts', ...conformance, ...server]
 
 /** @returns {Promise<number>} the exit code */
 async function main() {

@@ -8,20 +8,26 @@ import type { Platform } from './contract/platform.js'
 import { type PlatformSettings, platformSettingsSchema } from './contract/platform-settings.js'
 import { type Policy, type PolicyInput, type PresetName, presetNames } from './contract/policy.js'
 import type { CellDriverOptions } from './cell/cell-driver.js'
-import { programPath } from './cell/facts.js'
+import { programPath, readIdFacts } from './cell/facts.js'
+import { canMapRanges } from './cell/judgement.js'
+import { createLessor } from './cell/lease.js'
 import { runtimeNames } from './drivers/oci/runtimes.js'
 import { createBwrapDriver } from './drivers/bwrap/driver.js'
 import { createTrialMemory } from './cell/trial-memory.js'
 import { bwrapPath } from './drivers/bwrap/facts.js'
+import { createBundles } from './drivers/oci/bundles.js'
 import { createOciDriver } from './drivers/oci/driver.js'
 import { createGvisorDriver } from './drivers/oci/gvisor-driver.js'
 import { createVmDriver, vmRuntimeNames } from './drivers/oci/vm-driver.js'
-import { createFakeDriver } from './drivers/fake/driver.js'
-import { Engine, type EngineOptions } from './engine/engine.js'
+import { createFakeDriver, sweepFakeCells } from './drivers/fake/driver.js'
+import { Engine } from './engine/engine.js'
+import type { EngineOptions } from './engine/engine-options.js'
+import { remotePlatform } from './connect.js'
 import { buildPolicy } from './policy/build-policy.js'
 import { mergePolicies, noPolicy, parsePolicy, parsePolicyText, shownBy } from './policy/policy-file.js'
 import { parseObject } from './policy/refusal.js'
 import { signReceipt } from './receipt/index.js'
+import { detectCgroups } from './sys/cgroups.js'
 import { listenOnLoopback } from './sys/loopback-listener.js'
 import { resolveMounts } from './sys/mount-source.js'
 import { cachePlace } from './sys/places.js'
@@ -35,6 +41,7 @@ import { createCommandResolver } from './templates/commands.js'
 import { createSnapshotStore } from './templates/snapshots.js'
 import { TemplateStore } from './templates/store.js'
 import { createTemplates } from './templates/templates.js'
+import { createEventBus } from './watch/event-bus.js'
 import { type TemplateBuilder, createTemplateBuilder } from './templates/builder.js'
 import type { Workshop } from './templates/workshop.js'
 
@@ -67,6 +74,7 @@ export function engineOptions(settings: PlatformSettings): EngineOptions {
     machine: thisMachine,
     listen: (order) => listenOnLoopback(order),
     runtimes: () => runtimeFiles(),
+    events: createEventBus(),
     egress: egressSource(settings),
     onIdleExit: whenNothingIsLeftToDo,
     snapshots: snapshotDir === undefined ? createSnapshotStore() : createSnapshotStore(() => snapshotDir),
@@ -223,6 +231,38 @@ function readVersion(): string {
   return (manifest as { readonly version: string }).version
 }
 
+/** Clears away what engines of this user left that were killed, as the first sandbox of any engine does. */
+export async function sweepLeftovers(): Promise<void> {
+  if (process.platform !== 'linux') return
+  createBundles()
+  await Promise.all([createLessor({ hasRanges: canMapRanges(readIdFacts()), cgroups: detectCgroups() }), sweepFakeCells()])
+}
+
+export interface SocketServer {
+  /** How many are open. */
+  readonly connections: number
+  close(): Promise<void>
+}
+
+/** The platform behind a socket that its user alone can open. */
+export async function serveSocket(platform: Platform, socket: string): Promise<SocketServer> {
+  const { createOwnServer } = await import('./server/own-server.js')
+  const server = createOwnServer(platform, readVersion())
+  await server.listen({ socket })
+  return server
+}
+
+/** Whose something is. */
+export { currentOwner, isAlive, ownerName, parseOwner } from './sys/owner.js'
+
+/** Behind servers. */
+export { connectPlatform, remotePlatform } from './connect.js'
+
+/** Whoever keeps sandboxes that outlast a command. */
+export { checkDaemonPlace as isDaemonThere, daemonIdentity, daemonPlace, makeDaemonFolder, type DaemonPlace } from './sys/daemon-place.js'
+export { askToLeave, isDaemonListening, leaveSignal, readDaemonRecord, removeDaemonFiles, withDaemonLock, writeDaemonRecord } from './sys/daemon-record.js'
+export { type DaemonNews, newsDescriptor, startDaemon } from './sys/daemon-start.js'
+
 /** Files that take their place when they are whole. */
 export { draftIn, sweepDrafts } from './sys/draft.js'
 
@@ -238,10 +278,15 @@ export { localFiles } from './sys/host-folder.js'
 /** Who signs receipts on this machine. */
 export { findReceiptKey, loadReceiptKey } from './sys/receipt-key.js'
 
+/** That of a command: behind the server that the environment names, or of this process. What it made goes with it. */
+export function commandPlatform(): Platform {
+  return remotePlatform({ closesOwn: true }) ?? createPlatform()
+}
+
 /** One for the whole process, made when it is first asked for. It holds nothing that keeps the process alive and listens to no signal of it. */
 const shared: { platform?: Platform } = {}
 
 export function defaultPlatform(): Platform {
-  shared.platform ??= createPlatform()
+  shared.platform ??= remotePlatform() ?? createPlatform()
   return shared.platform
 }

@@ -1,5 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { createPlatform as composePlatform, defaultPlatform, localFiles } from './compose.js'
+import { connectPlatform, type ConnectionOptions } from './connect.js'
 import type { Platform } from './contract/platform.js'
 import type { PlatformSettings } from './contract/platform-settings.js'
 import type { LocalFiles } from './contract/transfer.js'
@@ -135,6 +136,16 @@ export type { Skipped } from './contract/transfer.js'
 export function createPlatform(settings: PlatformSettings = {}): Platform {
   return composePlatform(settings)
 }
+
+export type { ConnectionOptions }
+
+/** Platforms behind servers: `const platform = Glovebox.connect({ url, key })`, then `Sandbox.create({ platform })`. */
+export const Glovebox = {
+  /** Nothing is asked before it is used; whoever connects disposes of it, which leaves what is on the server as it is. */
+  connect(options: ConnectionOptions): Platform {
+    return connectPlatform(options)
+  },
+} as const
 
 /** A sandbox on the default platform, unless another is given. */
 export class Sandbox extends AnySandbox {

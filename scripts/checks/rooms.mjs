@@ -21,6 +21,11 @@ const withFiles = [...harmless, 'node:fs', 'node:fs/promises', 'node:net', 'node
 export const rooms = {
   'index.ts': { rooms: '*' },
   'compose.ts': { rooms: '*', node: withFiles },
+  // The same for what serves many.
+  'ledger.ts': { rooms: '*', node: withFiles },
+  'serve.ts': { rooms: '*', node: withFiles },
+  // The way to a server, which a library takes that has no engine of its own.
+  'connect.ts': { rooms: ['contract', 'client', 'sys'] },
   // Loaded before anything else, and by every command.
   'start.ts': { rooms: ['sys'], node: withFiles },
   contract: { rooms: [], packages: ['zod'], node: ['node:stream'] },
@@ -28,19 +33,25 @@ export const rooms = {
   policy: { rooms: ['contract'], packages: ['zod'] },
   receipt: { rooms: ['contract'], node: ['node:crypto'] },
   scan: { rooms: ['contract'] },
-  sys: { rooms: ['contract'], packages: ['zod'], node: '*' },
+  sys: { rooms: ['contract'], packages: ['zod', 'libsql'], node: '*' },
   channel: { rooms: ['contract'], node: harmless },
   cell: { rooms: ['contract', 'sys', 'channel'], node: withFiles },
   'drivers/*': { rooms: ['contract', 'sys', 'channel', 'cell'], node: withFiles },
   templates: { rooms: ['contract', 'sys', 'policy'], packages: ['zod'], node: withFiles },
   interpreter: { rooms: ['contract', 'channel'], node: harmless },
   egress: { rooms: ['contract', 'policy', 'sys'], node: [...withFiles, 'node:http', 'node:http2', 'node:tls', 'node:dns'] },
-  audit: { rooms: ['contract', 'policy', 'sys'], node: withFiles },
-  tenants: { rooms: ['contract', 'policy', 'sys'], node: withFiles },
+  audit: { rooms: ['contract', 'policy', 'sys'], packages: ['zod'], node: harmless },
+  tenants: { rooms: ['contract', 'policy', 'sys'], packages: ['zod'], node: harmless },
   engine: { rooms: ['contract', 'policy', 'receipt', 'channel', 'interpreter'], node: harmless },
   learn: { rooms: ['contract', 'policy', 'sys', 'channel'], node: harmless },
-  server: { rooms: ['contract'], node: [...harmless, 'node:http', 'node:https'] },
+  server: { rooms: ['contract'], packages: ['zod', 'ws'], node: [...harmless, 'node:http', 'node:https', 'node:net', 'node:tls'] },
   client: { rooms: ['contract'] },
+  // Of OpenTelemetry only types, and what is loaded where spans are asked for.
+  watch: {
+    rooms: ['contract'],
+    packages: ['@opentelemetry/api', '@opentelemetry/sdk-trace-node', '@opentelemetry/exporter-trace-otlp-http', '@opentelemetry/resources'],
+    node: [...harmless, 'node:perf_hooks'],
+  },
   mcp: { rooms: ['contract', 'sandbox'], packages: ['@modelcontextprotocol/server', 'zod'], node: harmless },
   bench: {
     rooms: ['contract', 'sandbox', 'sys'],
@@ -49,7 +60,7 @@ export const rooms = {
   },
   adapters: { rooms: ['contract', 'sandbox'] },
   cli: {
-    rooms: ['contract', 'sandbox', 'client', 'policy', 'receipt', 'scan', 'mcp', 'bench', 'compose.ts', 'conformance'],
+    rooms: ['contract', 'sandbox', 'client', 'policy', 'receipt', 'scan', 'mcp', 'bench', 'compose.ts', 'ledger.ts', 'serve.ts', 'conformance'],
     packages: ['commander', 'picocolors', 'zod'],
     // The demo measures a sandboxed run beside a plain spawn, which is the one thing nobody else needs.
     node: [...withFiles, 'node:tty', 'node:readline', 'node:child_process'],

@@ -5,6 +5,7 @@ import { SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
 import type { Expectation, Posture } from '../contract/posture.js'
 import type { CellCgroup } from '../sys/cell-cgroup.js'
+import { usedOnDisk } from '../sys/disk-use.js'
 import { processorTimeBelow } from '../sys/processor-time.js'
 import { childrenOf } from '../sys/posture/process-tree.js'
 import { killProcess } from '../sys/processes.js'
@@ -12,6 +13,7 @@ import type { SpawnedProcess } from '../sys/spawn.js'
 import { workdir } from './arguments.js'
 import type { CellInspection } from './cell-inspection.js'
 import type { CellLimits } from './cell-limits.js'
+import { findFirstProcess } from './first-process.js'
 import type { Lease } from './lease.js'
 import type { Turnstile } from './turnstile.js'
 
@@ -89,8 +91,9 @@ export class NamespaceCell implements Cell {
     return this.#parts.inspection.posture(subject)
   }
 
-  usage(): Promise<CellUsage> {
-    return Promise.resolve(this.#parts.limits.usage())
+  async usage(): Promise<CellUsage> {
+    const diskBytes = await usedOnDisk(findFirstProcess(this.#parts.process.pid))
+    return { ...this.#parts.limits.usage(), diskBytes }
   }
 
   worked(): number | undefined {

@@ -3,7 +3,7 @@ import type { PlatformProcess } from '../contract/platform.js'
 import { forwardInput, type Input } from './input.js'
 import { type Interrupts, untilAborted } from './interrupts.js'
 
-export interface Stoppable {
+interface Stoppable {
   readonly interrupts: Interrupts
   readonly program: PlatformProcess
   readonly input: Input | undefined

@@ -24,6 +24,6 @@ export function oneOfFlag<Name extends string>(flag: string, names: readonly Nam
   return found
 }
 
-export function refuseFlag(flag: string, problem: string): SandboxError {
-  return new SandboxError('invalid', `${flag}: ${problem}`, { hint: 'glovebox run --help' })
+export function refuseFlag(flag: string, problem: string, hint = 'glovebox run --help'): SandboxError {
+  return new SandboxError('invalid', `${flag}: ${problem}`, { hint })
 }

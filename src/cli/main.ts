@@ -1,25 +1,32 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, CommanderError } from 'commander'
-import { SandboxError } from '../contract/errors.js'
+import { reworded, SandboxError } from '../contract/errors.js'
+import { addAudit } from './audit-commands.js'
 import { addBench } from './bench-options.js'
 import { addChanges } from './change-commands.js'
 import { addCode } from './code-options.js'
+import { addCreate } from './create-options.js'
+import { addInside } from './exec-options.js'
+import { addLasting } from './lasting-options.js'
 import { findCalled, hasJsonFlag, withoutHelpCommand, withSubcommands } from './command-path.js'
 import type { DemoFlags } from './commands/demo.js'
 import { exactArguments, refuseChangedArguments } from './exact-arguments.js'
 import { exitCodes, signalExitCode } from './exit-codes.js'
 import { Stopped } from './interrupts.js'
 import { prepareLeaving } from './leaving.js'
+import { addKeys } from './keys-commands.js'
 import { addPolicy } from './policy-commands.js'
 import { addMcp } from './mcp-options.js'
 import { ownName, printFailure } from './print.js'
 import { addReceipt } from './receipt-commands.js'
 import { addRun } from './run-options.js'
+import { addServe } from './serve-options.js'
 import { addSh } from './sh-options.js'
 import { addPackages } from './packages-commands.js'
 import { addSnapshots } from './snapshots-commands.js'
 import { addTemplate } from './template-commands.js'
+import { addTenants } from './tenants-commands.js'
 import { flushOutput, OutputRefused, ReaderGone, writeOut } from './streams.js'
 
 const examples = (name: string): string => `
@@ -44,16 +51,24 @@ const adders: readonly { readonly names: readonly string[]; readonly add: (progr
   { names: ['run'], add: addRun },
   { names: ['sh'], add: addSh },
   { names: ['code'], add: addCode },
+  { names: ['create'], add: addCreate },
+  { names: ['exec', 'logs', 'cp'], add: addInside },
+  { names: ['ls', 'info', 'stats', 'pause', 'resume', 'snapshot', 'fork', 'url', 'rm'], add: addLasting },
   { names: ['mcp'], add: addMcp },
+  { names: ['serve'], add: addServe },
   { names: ['doctor'], add: addDoctor },
   { names: ['demo'], add: addDemo },
   { names: ['bench'], add: (program, finish) => addBench(program, { finish, version: readVersion }) },
+  { names: ['daemon'], add: addDaemon },
   { names: ['changes', 'apply', 'drop'], add: addChanges },
   { names: ['policy'], add: addPolicy },
   { names: ['receipt'], add: addReceipt },
   { names: ['snapshots'], add: addSnapshots },
   { names: ['packages'], add: addPackages },
   { names: ['template'], add: addTemplate },
+  { names: ['keys'], add: addKeys },
+  { names: ['tenants'], add: addTenants },
+  { names: ['audit'], add: addAudit },
 ]
 
 function buildProgram({ args, finish, print }: Called): Command {
@@ -94,6 +109,14 @@ function addDoctor(program: Command, finish: Finish): void {
     })
 }
 
+/** Started by us, and by nobody else. */
+function addDaemon(program: Command, finish: Finish): void {
+  program.command('daemon', { hidden: true }).action(async () => {
+    const { daemon } = await import('./commands/daemon.js')
+    finish(await daemon(readVersion()))
+  })
+}
+
 function addDemo(program: Command, finish: Finish): void {
   program
     .command('demo')
@@ -128,6 +151,12 @@ function usageError(error: CommanderError, args: readonly string[], program: Com
   return new SandboxError('invalid', message, { hint: ['glovebox', ...findCalled(program, args).path, '--help'].join(' ') })
 }
 
+/** Flags of `run` are those of other commands too: whose help tells of them is known here. */
+function asCalled(error: unknown, [command, ...path]: readonly string[]): unknown {
+  if (!(error instanceof SandboxError) || error.hint !== 'glovebox run --help' || command === undefined) return error
+  return reworded(error, error.message, ['glovebox', command, ...path, '--help'].join(' '))
+}
+
 const lastWordsMs = 1000
 
 /** What was asked for as JSON is one object however it ends; but a reader that takes nothing must not hold us. */
@@ -156,7 +185,7 @@ async function dispatch(given: readonly string[]): Promise<number> {
     const json = withSubcommands(program).some((command) => command.opts().json === true) || hasJsonFlag(program, asked)
     if (error instanceof Stopped && json) await printStopped(error)
     if (error instanceof Stopped || error instanceof ReaderGone || error instanceof OutputRefused) throw error
-    if (!(error instanceof CommanderError)) return printFailure(error, { json })
+    if (!(error instanceof CommanderError)) return printFailure(asCalled(error, findCalled(program, asked).path), { json })
     if (error.exitCode !== 0) return printFailure(usageError(error, asked, program), { json })
     await writeOut(printed)
     return exitCodes.ok

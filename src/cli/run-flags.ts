@@ -81,7 +81,7 @@ function profilePath(path: string): string {
   return resolve(path)
 }
 
-function parseEnv(assignments: readonly string[]): Record<string, string> {
+export function parseEnv(assignments: readonly string[]): Record<string, string> {
   const env: Record<string, string> = {}
   for (const assignment of assignments) {
     const at = assignment.indexOf('=')

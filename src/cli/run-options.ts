@@ -21,7 +21,7 @@ Exit code: the program's own, or
   137  it was killed: memory, output limit, or by you; stderr says which
   128+n  signal n ended it`
 
-const repeated = (value: string, all: readonly string[] = []): readonly string[] => [...all, value]
+export const repeated = (value: string, all: readonly string[] = []): readonly string[] => [...all, value]
 
 /** Of two the last would win without a word, and it may be the wider one. */
 const once =
@@ -69,28 +69,46 @@ export function addProgram(command: Command): void {
 }
 
 export function addSandbox(command: Command): void {
+  addFiles(command)
+  command
+    .option('--upload <SRC[:DST]>', 'copy a file or folder into it before; may be repeated', repeated)
+    .option('--download <SRC[:DST]>', 'copy a file or folder out of it after, SRC/ into one that is there; may be repeated', repeated)
+  addBoundary(command)
+  command.option('--receipt <FILE>', 'write the signed record of what was enforced')
+}
+
+/** What the programs of a sandbox see. */
+export function addFiles(command: Command): void {
   command
     .optionsGroup('The sandbox:')
     .option('--template <NAME>', 'its files: host, python, node, shell, or one that was built (host)')
     .option('--root <MODE>', 'its root: readonly or overlay (readonly)')
     .option('--mount <SRC[:DST][:MODE]>', 'show it a file or folder; may be repeated', repeated)
-    .option('--upload <SRC[:DST]>', 'copy a file or folder into it before; may be repeated', repeated)
-    .option('--download <SRC[:DST]>', 'copy a file or folder out of it after, SRC/ into one that is there; may be repeated', repeated)
+}
+
+/** What holds them. */
+export function addBoundary(command: Command): void {
+  command
     .option('--seccomp <FILE>', 'system calls by this Docker profile (ours)')
     .option('--policy <FILE|PRESET>', 'caps and defaults; or strict, data (default)', once('--policy'))
     .option('--driver <NAME>', 'build it with this driver only')
     .option('--min-tier <TIER>', 'accept no weaker boundary (process)')
     .option('--name <NAME>', 'a name for it')
-    .option('--receipt <FILE>', 'write the signed record of what was enforced')
 }
 
 export function addNetwork(command: Command): void {
+  addHosts(command)
+  command
+    .option('--net-log <FILE>', 'write down each connection and request, as JSON, one a line')
+    .option('--learn-network', 'let it reach everything public, and say what it needed')
+}
+
+/** Where it may go. */
+export function addHosts(command: Command): void {
   command
     .optionsGroup('Its network (none):')
     .option('--allow <HOST[:PORT]>', 'let it reach this host, at 80 and 443 unless stated; may be repeated', repeated)
     .option('--block <HOST[:PORT]>', 'but not this one; may be repeated', repeated)
-    .option('--net-log <FILE>', 'write down each connection and request, as JSON, one a line')
-    .option('--learn-network', 'let it reach everything public, and say what it needed')
 }
 
 export function addLimits(command: Command, { timeout }: { readonly timeout: string }): void {

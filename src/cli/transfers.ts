@@ -33,13 +33,13 @@ function checkTarget({ flag, from, to, isFolder }: Transfer): void {
 
 export async function uploadAll(setting: TransferSetting): Promise<void> {
   for (const transfer of (setting.flags.upload ?? []).map(parseUploadFlag)) {
-    await move(transfer, setting, (onProgress) => filesOf(setting).upload(transfer.from, transfer.to, { signal: setting.signal, onProgress }))
+    await moved(transfer.flag, setting.flags, (onProgress) => filesOf(setting).upload(transfer.from, transfer.to, { signal: setting.signal, onProgress }))
   }
 }
 
 export async function downloadAll(setting: TransferSetting): Promise<void> {
   for (const transfer of (setting.flags.download ?? []).map(parseDownloadFlag)) {
-    await move(transfer, setting, (onProgress) => filesOf(setting).download(transfer.from, transfer.to, { signal: setting.signal, onProgress }))
+    await moved(transfer.flag, setting.flags, (onProgress) => filesOf(setting).download(transfer.from, transfer.to, { signal: setting.signal, onProgress }))
   }
 }
 
@@ -47,16 +47,18 @@ function filesOf({ platform, id }: TransferSetting): SandboxFiles {
   return new SandboxFiles({ files: platform.files.of(id), local: localFiles })
 }
 
-type Moving = (onProgress: (progress: TransferProgress) => void) => Promise<Transferred>
+export type Moving = (onProgress: (progress: TransferProgress) => void) => Promise<Transferred>
 
-async function move({ flag }: Transfer, { flags }: TransferSetting, moving: Moving): Promise<void> {
+/** With a line that tells how far it is, and one for each thing that stayed behind. What goes wrong is said of `flag`. */
+export async function moved(flag: string, flags: { readonly quiet?: true; readonly json?: true }, moving: Moving): Promise<Transferred> {
   const isShown = process.stderr.isTTY && !flags.quiet && !flags.json
   const bar = isShown ? new ProgressLine(flag) : undefined
   try {
-    const { skipped } = await moving((progress) => bar?.show(progress))
+    const done = await moving((progress) => bar?.show(progress))
     bar?.clear()
     // Also when it is to be quiet: what is missing is no chatter.
-    if (!flags.json) sayLeft(flag, skipped)
+    if (!flags.json) sayLeft(flag, done.skipped)
+    return done
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
     throw reworded(error, `${flag}: ${error.message.replace(/^(?:files\.\w+ |upload: |download: )/, '')}`)

@@ -88,3 +88,16 @@ export function roundTimes<Times extends object>(times: Times): Times {
   const round = (name: string, value: unknown): unknown => (name.endsWith('Ms') && typeof value === 'number' ? Math.round(value * 1000) / 1000 : value)
   return Object.fromEntries(Object.entries(times).map(([name, value]) => [name, round(name, value)])) as Times
 }
+
+const spans = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+] as const
+
+/** 5_400_000 → '1.5 h': how long ago, or until when, for a glance. */
+export function spanInWords(ms: number): string {
+  const [name, size] = spans.find(([, each]) => ms >= each) ?? ['s', 1000]
+  const count = Math.max(0, ms) / size
+  return `${count < 10 && name !== 's' ? Math.floor(count * 10) / 10 : Math.floor(count)} ${name}`
+}

@@ -285,6 +285,8 @@ export interface CellUsage extends RunCounts {
   /** Now. */
   readonly memoryBytes: number | undefined
   readonly processes: number | undefined
+  /** On its disk. */
+  readonly diskBytes?: number | undefined
 }
 
 export interface Driver {

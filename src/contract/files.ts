@@ -116,6 +116,13 @@ export interface SearchResult {
   readonly skipped: number
 }
 
+export interface FileUrlOptions extends CallOptions {
+  /** What may be done with it: `GET` reads, which is what it is when not given, `PUT` writes. */
+  readonly method?: 'GET' | 'PUT'
+  /** An hour when not given. */
+  readonly expires?: number | string
+}
+
 export interface OpenFile {
   readonly entry: Entry
   /** Read by one consumer; not reading it holds the cell back. Leaving early ends the reading. */
@@ -148,6 +155,8 @@ export interface FileCalls {
   pack(path: FilePath, options?: FileOptions): Promise<AsyncIterable<Uint8Array>>
   /** A tar archive into a folder, which is made. What would land outside, devices and set-id bits are refused. Resolves to how many entries there were. */
   unpack(path: FilePath, archive: AsyncIterable<Uint8Array>, options?: FileOptions): Promise<number>
+  /** An address of one file that needs no key until it expires; only of platforms that are reached over HTTP. */
+  url?(path: FilePath, options?: FileUrlOptions): Promise<string>
 }
 
 /** As a platform offers them. Whether there is such a sandbox is told by the calls. */

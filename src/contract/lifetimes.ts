@@ -1,4 +1,6 @@
 import * as z from 'zod'
+import type { ErrorCode } from './errors.js'
+import type { LimitName } from './limits.js'
 import type { NetworkRecord } from './network.js'
 import type { CallOptions, SandboxInfo } from './platform.js'
 import type { Ending } from './run.js'
@@ -12,6 +14,9 @@ export interface PauseOptions extends CallOptions {
   readonly memory?: boolean
 }
 
+/** The limits that a program can meet while it runs. */
+export type MetLimit = Extract<LimitName, 'time' | 'cpuTime' | 'memory' | 'processes' | 'output'>
+
 /** What happened to a sandbox, with the reason. */
 export type SandboxEvent =
   | { readonly type: 'exit'; readonly at: string; readonly pid: number; readonly tag?: string; readonly ending: Ending }
@@ -19,13 +24,13 @@ export type SandboxEvent =
   /** Its lifetime or its idle time is over; `closed` or `paused` follows. */
   | { readonly type: 'expired'; readonly at: string; readonly reason: string }
   /** A program met a limit. */
-  | { readonly type: 'limited'; readonly at: string; readonly reason: string }
+  | { readonly type: 'limited'; readonly at: string; readonly limit: MetLimit; readonly reason: string }
   /** A program wanted to go where its network does not lead. */
   | { readonly type: 'denied'; readonly at: string; readonly reason: string; readonly attempt: NetworkRecord }
   /** Only to a reader that was too slow: events before this one were dropped. */
   | { readonly type: 'missed'; readonly at: string; readonly reason: string }
   /** The last one. */
-  | { readonly type: 'closed'; readonly at: string; readonly reason: string }
+  | { readonly type: 'closed'; readonly at: string; readonly code: ErrorCode; readonly reason: string }
 
 export interface PlatformLife {
   /**

@@ -187,9 +187,7 @@ export interface NetworkFacts {
   readonly path?: string
 }
 
-/** `once`: this attempt; `sandbox`: this host and port until the rules are replaced. */
-export const networkApprovals = ['once', 'sandbox', 'deny'] as const
-export type NetworkApproval = (typeof networkApprovals)[number]
+export { type NetworkApproval, networkApprovals } from './network-words.js'
 
 export const networkVerdicts = ['allowed', 'denied', 'failed'] as const
 export type NetworkVerdict = (typeof networkVerdicts)[number]

@@ -1,6 +1,7 @@
 import type { PlatformChanges } from './changes.js'
 import type { PlatformCode } from './code.js'
 import type { Probe } from './driver.js'
+import type { PlatformEvents } from './events.js'
 import type { PlatformLife } from './lifetimes.js'
 import type { PlatformFiles } from './files.js'
 import type { LimitName, LimitsInput } from './limits.js'
@@ -22,6 +23,8 @@ export type SandboxState = 'running' | 'paused' | 'closed'
 
 export interface SandboxInfo {
   readonly id: string
+  /** Whose it is, on a platform that serves tenants; told by the door that knew, never by whoever asked. */
+  readonly tenant?: string
   readonly state: SandboxState
   readonly spec: Spec
   /** Of a built template, by its content; not given where the template is what the machine has. */
@@ -30,6 +33,8 @@ export interface SandboxInfo {
   readonly imageDigest?: string
   readonly driver: string
   readonly tier: Tier
+  /** Of one that came from a pool: whether it was ready when it was asked for, or had to be waited for. Otherwise it was made for whoever asked. */
+  readonly pool?: 'hit' | 'miss'
   readonly createdAt: string
   /** When it closes, or pauses, unless that is changed; while it is paused, when it closes unless it is resumed. */
   readonly expiresAt: string
@@ -78,6 +83,8 @@ export interface SandboxUsage {
   readonly memoryPeakBytes: number
   readonly processes: number | null
   readonly processesPeak: number | null
+  /** On its disk now. */
+  readonly diskBytes: number | null
   readonly readBytes: number
   readonly writtenBytes: number
   readonly outputBytes: number
@@ -89,6 +96,7 @@ export interface SandboxUsage {
 export interface Platform extends AsyncDisposable {
   readonly changes: PlatformChanges
   readonly code: PlatformCode
+  readonly events: PlatformEvents
   readonly files: PlatformFiles
   readonly snapshots: PlatformSnapshots
   readonly life: PlatformLife

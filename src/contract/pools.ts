@@ -80,6 +80,8 @@ export interface OneShotCall extends CreationOptions {
   readonly fresh?: Fresh
   /** False: it is created for this call. True unless given: it comes from where such are kept ready, once there are any. */
   readonly pool?: boolean
+  /** Whether its receipt will be asked for. False: it never will, so that nothing of it need be kept for that; not given: perhaps. */
+  readonly receipt?: boolean
   /** Of code: what is kept ready has an interpreter of this language, begun. */
   readonly language?: Language
 }

@@ -38,6 +38,25 @@ export interface LoopbackOrder {
   onConnection(connection: LoopbackConnection): void
 }
 
+/** One connection to a port of a cell's loopback. */
+export interface PortConnection {
+  /** What comes out of the cell, until its end. Read by one; not reading it holds the other side back. Throws when the connection broke off. */
+  readonly output: AsyncIterable<Uint8Array>
+  /** Resolves when there is room for more; rejects when the connection broke off. */
+  write(bytes: Uint8Array): Promise<void>
+  /** Of this direction. */
+  end(): Promise<void>
+  /** Resolves when both directions have ended, or after `destroy`; rejects when the connection broke off. */
+  readonly closed: Promise<void>
+  /** Both directions at once. Idempotent. */
+  destroy(): Promise<void>
+}
+
+export interface PortUrlOptions extends CallOptions {
+  /** An hour when not given. */
+  readonly expires?: number | string
+}
+
 /** A listener on the host's loopback that leads to a port of the cell's loopback. While it is open it keeps its process alive. */
 export interface Forward extends AsyncDisposable {
   readonly host: '127.0.0.1'
@@ -54,4 +73,8 @@ export interface PlatformPorts {
   forward(id: string, port: number, options?: ForwardOptions): Promise<Forward>
   /** Resolves when something listens on the port in the cell. Throws SandboxError('not-found') when nothing does in time. */
   waitFor(id: string, port: number, options?: CallOptions & { readonly timeout?: number | string }): Promise<void>
+  /** To what listens there now. Throws SandboxError('not-found') when nothing does. */
+  connect(id: string, port: number, options?: CallOptions): Promise<PortConnection>
+  /** An address that needs no key until it expires; only of platforms that are reached over HTTP. */
+  url?(id: string, port: number, options?: PortUrlOptions): Promise<string>
 }

@@ -29,6 +29,8 @@ export interface ProcessInfo {
 export interface AttachOptions extends CallOptions {
   /** Begin with what is still kept of its output, instead of with what comes next. */
   readonly replay?: boolean
+  /** False: its output ends with what is there now, instead of going on until the program does. */
+  readonly follow?: boolean
 }
 
 export interface PlatformProcesses {

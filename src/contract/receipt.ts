@@ -127,7 +127,7 @@ const sandboxUsageSchema = deferred(() =>
   }),
 )
 
-const signatureSchema = deferred(() =>
+export const signatureSchema = deferred(() =>
   z.strictObject({
     algorithm: z.literal('ed25519'),
     /** SHA-256 of the public key's SPKI form, first 16 hexadecimal digits. */
@@ -142,7 +142,8 @@ const signatureSchema = deferred(() =>
 export const receiptSchema = deferred(() =>
   z.strictObject({
     schema: z.literal('glovebox-receipt/1'),
-    sandbox: z.strictObject({ id: z.string(), name: z.string().optional(), agent: z.string().optional() }),
+    /** `tenant`: whose it was, as the door says that it was asked for at. */
+    sandbox: z.strictObject({ id: z.string(), tenant: z.string().optional(), name: z.string().optional(), agent: z.string().optional() }),
     issuedAt: timeSchema,
     createdAt: timeSchema,
     /** When it was issued. `paused`: its programs were there and stood still. Not given: it is of a version that could not pause. */
@@ -182,6 +183,7 @@ export const receiptSchema = deferred(() =>
   }),
 )
 
+export type Signature = z.output<typeof signatureSchema>
 export type Receipt = z.output<typeof receiptSchema>
 export type ReceiptControl = z.output<typeof controlSchema>
 export type ReceiptRun = z.output<typeof runSchema>

@@ -1,28 +1,7 @@
 import * as z from 'zod'
+import { Secret, shownSecret } from './secret-value.js'
 
-const shown = '(secret)'
-
-/** A text that must not be seen by chance: printed, inspected, serialised or hashed it says only that it is one. */
-export class Secret {
-  readonly #text: string
-
-  constructor(text: string) {
-    this.#text = text
-  }
-
-  /** For the wire, and for nothing else. */
-  reveal(): string {
-    return this.#text
-  }
-
-  toString(): string {
-    return shown
-  }
-
-  toJSON(): string {
-    return shown
-  }
-}
+export { Secret }
 
 const mostCharacters = 16_384
 
@@ -34,7 +13,7 @@ export const secretSchema = z
       .min(1, 'must not be empty')
       .max(mostCharacters, `must have at most ${mostCharacters} characters`)
       .regex(/^[\t\x20-\x7e\x80-\xff]*$/, 'must be one line that a header can carry')
-      .refine((text) => text !== shown, 'is what is shown instead of a secret, not the secret'),
+      .refine((text) => text !== shownSecret, 'is what is shown instead of a secret, not the secret'),
     z.instanceof(Secret),
   ])
   .transform((given) => (typeof given === 'string' ? new Secret(given) : given))

@@ -1,14 +1,14 @@
 import { checkCallOptions } from '../contract/call-options.js'
 import type { Probe } from '../contract/driver.js'
+import type { PlatformEvents } from '../contract/events.js'
 import { SandboxError } from '../contract/errors.js'
 import type { LimitsInput } from '../contract/limits.js'
 import type { CreationOptions } from '../contract/platform-network.js'
 import type { CallOptions, Platform, PlatformProcess, SandboxFilter, SandboxInfo, SandboxUsage } from '../contract/platform.js'
 import type { PlatformBounds } from '../contract/platform-settings.js'
-import type { Policy } from '../contract/policy.js'
-import type { Receipt, UnsignedReceipt } from '../contract/receipt.js'
+import type { Receipt } from '../contract/receipt.js'
 import type { RunRequest } from '../contract/run.js'
-import type { SnapshotStore, StoredSnapshot } from '../contract/snapshot-store.js'
+import type { StoredSnapshot } from '../contract/snapshot-store.js'
 import type { SpecInput } from '../contract/spec.js'
 import { type PlannedSandbox, planSandbox } from '../policy/apply.js'
 import { matchesFilter, parseFilter } from '../policy/spec.js'
@@ -16,13 +16,13 @@ import type { AsideProcess } from './aside-process.js'
 import { BegunSource } from './begun-python.js'
 import { ChangesFacet } from './changes-facet.js'
 import { CodeFacet } from './code-facet.js'
-import type { RuntimeSource } from './code-runtimes.js'
 import { checkCreationOptions, closedMeanwhile, Creation, type CreationOrder, during } from './creation.js'
 import { FilesFacet } from './files-facet.js'
-import { Filters, type FilterSource } from './filters.js'
+import type { EngineOptions } from './engine-options.js'
+import { Filters } from './filters.js'
 import { LifeFacet } from './life-facet.js'
 import { LiveSandbox } from './live-sandbox.js'
-import { type Makers, prepareCell, type Tools } from './making.js'
+import { prepareCell, type Tools } from './making.js'
 import { firstProgram } from './first-program.js'
 import { makeHome } from './making-home.js'
 import { NetworkFacet } from './network-facet.js'
@@ -35,23 +35,7 @@ import { type Birth, infoAtBirth } from './sandbox-birth.js'
 import type { SandboxMaking } from './sandbox-making.js'
 import { SandboxRegister } from './sandbox-register.js'
 import { SnapshotsFacet } from './snapshots-facet.js'
-
-export interface EngineOptions extends Makers {
-  /** The compiled seccomp filter for guests; asked for when a driver that filters opens a cell. */
-  readonly filter: FilterSource
-  readonly signer: { sign(unsigned: UnsignedReceipt): Promise<Receipt> }
-  readonly machine: SandboxMaking['machine'] & PoolsHost['machine']
-  readonly listen: SandboxMaking['listen']
-  /** Where snapshots are kept. */
-  readonly snapshots: SnapshotStore
-  /** The kernels of the code interpreter; asked for at the first use. */
-  readonly runtimes: () => RuntimeSource
-  /** The operator's, which holds whatever a spec brings. */
-  readonly policy?: Policy
-  readonly bounds?: Partial<PlatformBounds>
-  /** Calls back when this process has nothing left to do; what it returns calls that off. */
-  readonly onIdleExit?: PoolsHost['onIdleExit']
-}
+import { Telling } from './telling.js'
 
 const defaultBounds: PlatformBounds = { maxSandboxes: 1000, maxRuns: 256, answerMs: 20_000, maxRingBytes: 64 * 2 ** 20, maxPausedMs: 24 * 3_600_000 }
 
@@ -59,6 +43,7 @@ const defaultBounds: PlatformBounds = { maxSandboxes: 1000, maxRuns: 256, answer
 export class Engine implements Platform {
   readonly processes = new ProcessesFacet((id) => this.#register.find(id))
   readonly life = new LifeFacet((id) => this.#register.find(id))
+  readonly events: PlatformEvents
   readonly pools: PoolsFacet
   readonly snapshots: SnapshotsFacet
   readonly code: CodeFacet
@@ -79,6 +64,7 @@ export class Engine implements Platform {
   /** What was closed while a snapshot was looked for: nobody knew yet of the sandbox that is to begin with it. */
   readonly #lookups = new Set<SandboxFilter[]>()
   readonly #register = new SandboxRegister()
+  readonly #telling: Telling
   /** Read once. */
   #zygotes: ReturnType<NonNullable<SandboxMaking['zygotes']>>
   #isDisposed = false
@@ -86,6 +72,8 @@ export class Engine implements Platform {
   constructor(options: EngineOptions) {
     this.#options = options
     this.#bounds = { ...defaultBounds, ...options.bounds }
+    this.events = options.events
+    this.#telling = new Telling(options.events)
     this.snapshots = new SnapshotsFacet({
       store: options.snapshots,
       find: (id) => this.#register.find(id),
@@ -93,7 +81,7 @@ export class Engine implements Platform {
       close: (id) => this.close(id),
     })
     this.code = new CodeFacet((id) => this.#register.find(id), options.runtimes)
-    this.#tools = { makers: options, filters: new Filters(options.filter), probes: this.#probes }
+    this.#tools = { makers: this.#telling.withRecords(options), filters: new Filters(options.filter), probes: this.#probes }
     this.pools = new PoolsFacet(this.#poolsHost())
   }
 
@@ -198,7 +186,10 @@ export class Engine implements Platform {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isDisposed = true
-    await settleAll([this.closeAll(), this.pools.closeAll()]).finally(() => this.#options.egress?.close())
+    await settleAll([this.closeAll(), this.pools.closeAll()]).finally(async () => {
+      await this.#options.egress?.close()
+      this.#options.events.close()
+    })
   }
 
   async #make(creation: Creation): Promise<LiveSandbox> {
@@ -211,7 +202,7 @@ export class Engine implements Platform {
     const home = await makeHome(preparation, this.#tools, { signal, answerMs: this.#bounds.answerMs, first })
     const sandbox = this.#bear({ id, planned, preparation, home, pooled: false })
     if (creation.origin) await this.#restore(sandbox, creation.origin, signal)
-    this.#register.add(id, sandbox)
+    this.#show(sandbox)
     if (signal.aborted) {
       await sandbox.close()
       throw signal.reason
@@ -221,8 +212,10 @@ export class Engine implements Platform {
 
   #bear(birth: Birth): LiveSandbox {
     const { id, planned, home, pooled } = birth
+    const { tenant } = this.#options
     return new LiveSandbox({
       info: infoAtBirth(birth),
+      ...(tenant !== undefined && { whose: { tenant } }),
       home,
       made: { fresh: 'cell', pooled },
       policy: planned.policy,
@@ -240,9 +233,16 @@ export class Engine implements Platform {
     })
   }
 
+  /** It is somebody's from now on. */
+  #show(sandbox: LiveSandbox): void {
+    this.#register.add(sandbox.info.id, sandbox)
+    this.#telling.show(sandbox)
+  }
+
   #poolsHost(): PoolsHost {
-    const { machine, signer, onIdleExit, policy } = this.#options
+    const { machine, signer, onIdleExit, tenant = '' } = this.#options
     return {
+      tenant,
       tools: this.#tools,
       bounds: this.#bounds,
       begun: new BegunSource(() => this.#options.runtimes().begun?.()),
@@ -251,12 +251,13 @@ export class Engine implements Platform {
       newId: () => this.#register.newId(),
       inUse: () => this.#creations.size + this.#register.count,
       checkOpen: () => this.#checkOpen(),
-      plan: (spec) => planSandbox(spec, policy),
+      plan: (spec) => planSandbox(spec, this.#options.policy),
       create: (spec, options) => this.create(spec, options),
       find: (id) => this.#register.find(id),
       sign: (unsigned) => signer.sign(unsigned),
       bear: (birth) => this.#bear(birth),
-      show: (sandbox) => this.#register.add(sandbox.info.id, sandbox),
+      show: (sandbox) => this.#show(sandbox),
+      telling: this.#telling,
       beginCode: (sandbox, language) => this.code.begin(sandbox, language),
       during: (planned, signal, act) => this.#take(new Creation({ planned, origin: undefined }, signal), act),
     }

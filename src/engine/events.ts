@@ -8,10 +8,13 @@ export type EventFacts = SandboxEvent extends infer Event ? (Event extends Sandb
 /** What happened to one sandbox, told to all who listen from then on. */
 export class SandboxEvents {
   readonly #readers = new Set<EventReader>()
+  /** Told too, of a sandbox that is somebody's. */
+  onTold: ((facts: EventFacts) => void) | undefined
   #isOver = false
 
   tell(facts: EventFacts): void {
     if (this.#isOver) return
+    this.onTold?.(facts)
     const event = { at: new Date().toISOString(), ...facts } as SandboxEvent
     for (const reader of this.#readers) reader.take(event)
     if (event.type !== 'closed') return

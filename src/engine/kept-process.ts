@@ -96,9 +96,10 @@ export class KeptProcess {
     this.#ring.clear()
   }
 
-  /** From its first byte on, or from the next. */
-  view({ replay }: { readonly replay: boolean }): PlatformProcess {
-    return new KeptView(this.#keeping, { ring: this.#ring, from: replay ? beginning : this.#ring.end })
+  /** From its first byte on, or from the next; up to its last, or to the latest. */
+  view({ replay, follow }: { readonly replay: boolean; readonly follow: boolean }): PlatformProcess {
+    const { end } = this.#ring
+    return new KeptView(this.#keeping, { ring: this.#ring, from: replay ? beginning : end, upTo: follow ? Infinity : end.at })
   }
 
   get #ringBytes(): number {
@@ -122,6 +123,7 @@ export class KeptProcess {
 interface Outlook {
   readonly ring: OutputRing
   readonly from: RingPlace
+  readonly upTo: number
 }
 
 /** What one caller holds of a kept process. */
@@ -129,9 +131,9 @@ class KeptView implements PlatformProcess {
   readonly output: AsyncIterable<OutputEvent>
   readonly #keeping: Keeping
 
-  constructor(keeping: Keeping, { ring, from }: Outlook) {
+  constructor(keeping: Keeping, { ring, from, upTo }: Outlook) {
     this.#keeping = keeping
-    this.output = { [Symbol.asyncIterator]: () => new RingReader(ring, { from, onWait: () => keeping.activity.hold() }) }
+    this.output = { [Symbol.asyncIterator]: () => new RingReader(ring, { from, upTo, onWait: () => keeping.activity.hold() }) }
   }
 
   get pid(): number {

@@ -82,6 +82,7 @@ export class Ledger {
       memoryPeakBytes: Math.max(cell.memoryPeakBytes ?? 0, total.memoryPeakBytes),
       processes: cell.processes ?? null,
       processesPeak: maxOf(cell.processesPeak ?? null, total.processesPeak),
+      diskBytes: now?.diskBytes ?? null,
       readBytes: total.readBytes,
       writtenBytes: total.writtenBytes,
       outputBytes: total.outputBytes,

@@ -92,7 +92,7 @@ export class LiveSandbox {
   }
 
   get info(): SandboxInfo {
-    return { ...this.#info, ...this.life.info }
+    return { ...this.#info, ...this.life.info, ...this.#making.whose }
   }
 
   /** As snapshots see it; there is nothing of it to be seen while it has no cell. */
@@ -292,7 +292,7 @@ export class LiveSandbox {
     const unreachable = this.ports.close()
     await Promise.all([this.#hold.close(() => this.life.acts), unreachable, this.#making.home.network?.close()])
     void this.#over?.then((why) => {
-      this.life.events.tell({ type: 'closed', reason: why.message })
+      this.life.events.tell({ type: 'closed', code: why.code, reason: why.message })
       this.#making.onGone(why)
     })
   }

@@ -6,6 +6,8 @@ const nothing = new Uint8Array(0)
 
 export interface ReaderOptions {
   readonly from: RingPlace
+  /** It ends at this place, both streams together; where the ring does when not given. */
+  readonly upTo?: number
   /** Called when it begins to wait for more; what this returns, when it waits no longer. */
   readonly onWait?: () => () => void
 }
@@ -14,6 +16,7 @@ export interface ReaderOptions {
 export class RingReader implements AsyncIterableIterator<OutputEvent, undefined> {
   readonly #ring: OutputRing
   readonly #onWait: () => () => void
+  readonly #upTo: number
   #at: number
   #seen: { stdout: number; stderr: number }
   readonly #missed = { stdout: 0, stderr: 0 }
@@ -21,9 +24,10 @@ export class RingReader implements AsyncIterableIterator<OutputEvent, undefined>
   #leave: () => void = () => undefined
   readonly #left: Promise<void>
 
-  constructor(ring: OutputRing, { from, onWait = () => () => undefined }: ReaderOptions) {
+  constructor(ring: OutputRing, { from, upTo = Infinity, onWait = () => () => undefined }: ReaderOptions) {
     this.#ring = ring
     this.#onWait = onWait
+    this.#upTo = upTo
     this.#at = from.at
     this.#seen = { ...from.seen }
     this.#left = new Promise((resolve) => {
@@ -40,6 +44,7 @@ export class RingReader implements AsyncIterableIterator<OutputEvent, undefined>
       this.#skipLost()
       const event = this.#take()
       if (event) return { done: false, value: event }
+      if (this.#at >= this.#upTo) return done
       if (!(await this.#more())) return done
     }
     return done
@@ -72,7 +77,7 @@ export class RingReader implements AsyncIterableIterator<OutputEvent, undefined>
   }
 
   #take(): OutputEvent | undefined {
-    const piece = this.#ring.read(this.#at)
+    const piece = this.#read()
     for (const type of ['stdout', 'stderr'] as const) {
       // What was missed of the other stream has no bytes to come with.
       if (this.#missed[type] > 0 && piece?.type !== type) return { type, bytes: nothing, dropped: this.#takeMissed(type) }
@@ -81,6 +86,12 @@ export class RingReader implements AsyncIterableIterator<OutputEvent, undefined>
     this.#at += piece.bytes.length
     this.#seen[piece.type] += piece.bytes.length
     return this.#missed[piece.type] > 0 ? { ...piece, dropped: this.#takeMissed(piece.type) } : piece
+  }
+
+  #read(): { readonly type: OutputEvent['type']; readonly bytes: Uint8Array } | undefined {
+    if (this.#at >= this.#upTo) return undefined
+    const piece = this.#ring.read(this.#at)
+    return piece && { ...piece, bytes: piece.bytes.subarray(0, this.#upTo - this.#at) }
   }
 
   #takeMissed(type: OutputEvent['type']): number {

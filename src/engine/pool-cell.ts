@@ -45,6 +45,8 @@ export class WarmCell implements PoolItem {
   readonly #wish: WarmWish
   #first: Held | undefined
   #isHandedOver = false
+  /** It was there before it was asked for. */
+  hasWaited = false
   #isAlive = true
   #condemn: () => void = () => undefined
 
@@ -91,6 +93,7 @@ export class WarmCell implements PoolItem {
 
   /** Its first program is made ready, and read in full, while nobody waits; or an interpreter is begun that is to become it. */
   async rest(): Promise<void> {
+    this.hasWaited = true
     if (this.#first) return
     const program = this.#wish.begins()?.program
     if (program !== undefined && (await this.#tryToBegin(program))) return

@@ -11,10 +11,13 @@ import { WarmCell } from './pool-cell.js'
 import { CodeCell } from './pool-code-cell.js'
 import { pythonToBegin } from './python-command.js'
 import type { Birth } from './sandbox-birth.js'
+import type { Telling } from './telling.js'
 
 /** What pools need of the engine. */
 export interface PoolGround {
   readonly tools: Tools
+  /** Whose all that waits is; empty where nobody says. */
+  readonly tenant: string
   readonly bounds: Pick<PlatformBounds, 'maxSandboxes' | 'answerMs'>
   readonly machine: { readonly processors: number; readonly freeBytes?: () => number }
   newId(): string
@@ -27,6 +30,7 @@ export interface PoolGround {
   /** In no list before it is shown. */
   bear(birth: Birth): LiveSandbox
   show(sandbox: LiveSandbox): void
+  readonly telling: Telling
   /** Of interpreters that are begun ahead. */
   readonly begun: BegunSource
   /** Resolves when the interpreter of a language is there; to that one's end. */
@@ -129,7 +133,7 @@ export class CellPool {
   #bear(warm: WarmCell, { planned, only, onGone }: Bearing): Borne {
     const { id, preparation } = warm
     const { home, alone } = warm.handOver({ isForOneRun: only !== undefined })
-    return { sandbox: this.#ground.bear({ id, planned, preparation, home, pooled: true, onGone }), alone }
+    return { sandbox: this.#ground.bear({ id, planned, preparation, home, pooled: true, pool: warm.hasWaited ? 'hit' : 'miss', onGone }), alone }
   }
 }
 

@@ -69,8 +69,7 @@ export class PoolClasses {
   }
 
   #see(sought: Omit<ClassOf, 'tenant'>): { readonly known: Known; readonly isSoon: boolean } {
-    // There are no tenants yet: whoever uses this platform is one.
-    const key = classKey({ ...sought, tenant: '' })
+    const key = classKey({ ...sought, tenant: this.#ground.tenant })
     const known: Known = this.#known.get(key) ?? { seenAt: -Infinity }
     const now = performance.now()
     const isSoon = now - known.seenAt < soonMs

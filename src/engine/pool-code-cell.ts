@@ -24,6 +24,8 @@ export class CodeCell implements PoolItem {
   readonly #birth: Birth
   readonly #onGone: { current: () => void }
   #isAlive = true
+  /** It was there before it was asked for. */
+  hasWaited = false
 
   private constructor({ sandbox, birth, ended, onGone }: CodeCellParts) {
     this.#sandbox = sandbox
@@ -68,13 +70,14 @@ export class CodeCell implements PoolItem {
 
   /** All is done. */
   rest(): Promise<void> {
+    this.hasWaited = true
     return Promise.resolve()
   }
 
   /** It is the caller's from then on, and told as if it came about now. */
   handOver(planned: PlannedSandbox, onGone: () => void): LiveSandbox {
     this.#onGone.current = onGone
-    this.#sandbox.beginAnew(infoAtBirth({ ...this.#birth, planned }), planned.origins)
+    this.#sandbox.beginAnew(infoAtBirth({ ...this.#birth, planned, pool: this.hasWaited ? 'hit' : 'miss' }), planned.origins)
     return this.#sandbox
   }
 

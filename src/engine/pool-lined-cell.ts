@@ -27,6 +27,8 @@ export class LinedCell implements PoolItem {
   readonly templateId: string | undefined
   readonly #zygote: () => ZygoteOrder | undefined
   readonly #onFailure: (error: unknown) => void
+  /** It was ready before its run was asked for. */
+  hasWaited = false
   /** How many runs it had, and has. */
   runs = 0
 
@@ -50,6 +52,7 @@ export class LinedCell implements PoolItem {
 
   /** Without a zygote runs take longer, and are the same; a template without Python needs none. */
   async rest(): Promise<void> {
+    this.hasWaited = true
     await this.ensureZygote().catch((error: unknown) => {
       if (!(error instanceof SandboxError && error.code === 'unsupported')) this.#onFailure(error)
     })
@@ -106,7 +109,7 @@ export function retoldOf({ info, origins }: OwnStory): Retell {
 }
 
 function usageOf(run: ReceiptRun | undefined, cell: SandboxUsage): SandboxUsage {
-  const { memoryBytes, processes } = cell
+  const { memoryBytes, processes, diskBytes } = cell
   const {
     cpuUserMs = 0,
     cpuSystemMs = 0,
@@ -119,5 +122,5 @@ function usageOf(run: ReceiptRun | undefined, cell: SandboxUsage): SandboxUsage 
   } = run?.usage ?? {}
   const hits = run?.usage?.hits ?? { memory: null, processes: null }
   const peaks = { memoryPeakBytes, processesPeak }
-  return { wallMs, cpuMs: cpuUserMs + cpuSystemMs, memoryBytes, processes, ...peaks, readBytes, writtenBytes, outputBytes, runs: 1, hits }
+  return { wallMs, cpuMs: cpuUserMs + cpuSystemMs, memoryBytes, processes, diskBytes, ...peaks, readBytes, writtenBytes, outputBytes, runs: 1, hits }
 }

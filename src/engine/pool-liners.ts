@@ -1,6 +1,6 @@
 import type { OneShot } from '../contract/pools.js'
 import type { CreationOptions } from '../contract/platform-network.js'
-import type { PlatformProcess } from '../contract/platform.js'
+import type { PlatformProcess, SandboxInfo } from '../contract/platform.js'
 import type { Receipt, UnsignedReceipt } from '../contract/receipt.js'
 import type { RunRequest } from '../contract/run.js'
 import type { PlannedSandbox } from '../policy/apply.js'
@@ -30,6 +30,9 @@ export interface LinerPoolOrder {
 
 interface Lease {
   readonly item: LinedCell
+  readonly pool: 'hit' | 'miss'
+  /** Called once, when its run has nothing of it any more. */
+  onOver: () => void
   /** Its run is over: the cell waits for the next, or is closed. */
   end(): void
 }
@@ -135,12 +138,15 @@ export class LinerPool {
       over(undefined)
     }
     item.runs += 1
+    const lease: Lease = { item, pool: item.hasWaited ? 'hit' : 'miss', onOver: () => undefined, end: () => end() }
+    item.hasWaited = false
+    void gone.then(() => lease.onOver())
     const end = (): void => {
       if (item.isAlive && item.runs < this.#order.recycleAfterRuns) over(item)
       // What is not closed keeps its place.
       else close().catch((error: unknown) => this.pool.note(error))
     }
-    return { value: { item, end }, over: gone, close }
+    return { value: lease, over: gone, close }
   }
 
   #oneShot({ id, planned, lease, program, story }: LinedRun): OneShot {
@@ -150,10 +156,11 @@ export class LinerPool {
       hasEnded = true
     }
     program.ended.then(note, note)
-    const { spec: hostSpec, ...told } = sandbox.info
+    const { spec: hostSpec, pool: _pool, ...told } = sandbox.info
     const now = Date.now()
     const times = { createdAt: new Date(now).toISOString(), expiresAt: new Date(now + planned.spec.lifetimeMs).toISOString() }
-    const info = { ...told, ...times, id, spec: { ...planned.spec, limits: hostSpec.limits }, clamped: planned.clamped }
+    const info: SandboxInfo = { ...told, ...times, id, pool: lease.pool, spec: { ...planned.spec, limits: hostSpec.limits }, clamped: planned.clamped }
+    lease.onOver = this.#ground.telling.lined(info, program)
     return {
       sandbox: info,
       program,

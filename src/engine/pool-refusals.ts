@@ -10,7 +10,7 @@ import { checkJudge } from './creation.js'
 
 /** Throws SandboxError('invalid') naming the option. */
 export function checkOneShot(options: OneShotCall): OneShotCall {
-  const { fresh, pool, language, onRequest } = checkCallOptions(options, ['signal', 'onRequest', 'fresh', 'pool', 'language'])
+  const { fresh, pool, language, onRequest } = checkCallOptions(options, ['signal', 'onRequest', 'fresh', 'pool', 'language', 'receipt'])
   checkJudge(onRequest)
   if (fresh !== undefined && !freshKinds.includes(fresh)) {
     throw new SandboxError('invalid', `fresh: expected one of ${freshKinds.map((kind) => `'${kind}'`).join(', ')}`)

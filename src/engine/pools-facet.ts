@@ -28,6 +28,7 @@ import { checkPooled, unpooledBecause } from './pool-class.js'
 import { type Acquisition, CellPool, type CellPoolOrder, type PoolGround, sizesFor } from './pool-cells.js'
 import { PoolClasses, usualRuns } from './pool-classes.js'
 import { Closings } from './pool-closings.js'
+import { oneShotPools, PoolLevels, sumOf } from './pool-levels.js'
 import { LinerPool } from './pool-liners.js'
 import { entrust, finished, type OneShotHost, shootOnce, storyOf } from './pool-one-shot.js'
 import { chosenProbe } from './making.js'
@@ -70,10 +71,12 @@ export class PoolsFacet implements PlatformPools {
   readonly #classes: PoolClasses
   readonly #closings = new Closings(mostClosings, () => this.#watchExit())
   readonly #shots: OneShotHost = { sign: (unsigned) => this.#host.sign(unsigned), letGo: (sandbox) => this.#letGo(sandbox) }
+  readonly #levels: PoolLevels
   #stopWatching: (() => void) | undefined
 
   constructor(host: PoolsHost) {
     this.#host = host
+    this.#levels = new PoolLevels(host.telling, () => this.#statuses())
     const ground = { count: () => this.#count, checkRoom: () => this.checkRoom(), makeRoom: () => this.makeRoom() }
     this.#ground = { ...host, ...ground, newId: () => host.newId() }
     this.#classes = new PoolClasses(this.#ground, {
@@ -195,6 +198,11 @@ export class PoolsFacet implements PlatformPools {
     return [...this.#classes.pools, ...[...this.#own.values()].map(({ kept }) => kept)]
   }
 
+  #statuses(): ReadonlyMap<string, PoolStatus> {
+    const shared = sumOf(this.#classes.pools.map(({ pool }) => pool.status))
+    return new Map([[oneShotPools, shared], ...[...this.#own].map(([id, { kept }]) => [id, kept.pool.status] as const)])
+  }
+
   get #count(): number {
     return this.#pools.reduce((sum, { pool, hidden }) => sum + pool.unused + hidden, this.#host.inUse())
   }
@@ -274,6 +282,7 @@ export class PoolsFacet implements PlatformPools {
 
   /** Nothing that waits keeps this process alive, and nothing of it is left when the process ends by itself. */
   #watchExit(): void {
+    this.#levels.changed()
     const isNeeded = this.unused > 0 || this.#closings.count > 0
     if (isNeeded) this.#stopWatching ??= this.#host.onIdleExit?.(() => this.#finish())
     else {

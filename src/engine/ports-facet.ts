@@ -1,6 +1,6 @@
 import { checkCallOptions } from '../contract/call-options.js'
 import type { CallOptions } from '../contract/platform.js'
-import { type Forward, type ForwardOptions, type PlatformPorts, portSchema, portWaitSchema } from '../contract/ports.js'
+import { type Forward, type ForwardOptions, type PlatformPorts, type PortConnection, portSchema, portWaitSchema } from '../contract/ports.js'
 import { parseWith } from '../policy/refusal.js'
 import type { FindSandbox } from './life-facet.js'
 
@@ -33,5 +33,13 @@ export class PortsFacet implements PlatformPorts {
     const timeoutMs = parseWith(portWaitSchema, timeout, 'timeout')
     const { ports } = await this.#find(id)
     await ports.waitFor(target, { timeoutMs, signal })
+  }
+
+  async connect(id: string, port: number, options: CallOptions = {}): Promise<PortConnection> {
+    const { signal } = checkCallOptions(options)
+    signal?.throwIfAborted()
+    const target = parseWith(portSchema, port, 'port')
+    const { ports } = await this.#find(id)
+    return ports.connect(target, signal)
   }
 }

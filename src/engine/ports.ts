@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { WardenConnection } from '../channel/index.js'
 import { unlessAborted } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
-import type { Forward, LoopbackListener, LoopbackOrder } from '../contract/ports.js'
+import type { Forward, LoopbackListener, LoopbackOrder, PortConnection } from '../contract/ports.js'
 import { durationInUnits } from '../contract/quantities.js'
 import { PortForward } from './forward.js'
 
@@ -70,6 +70,20 @@ export class SandboxPorts {
         throw new SandboxError('not-found', `port: nothing listens on ${port} in sandbox ${this.#order.id} after ${durationInUnits(timeoutMs, Math.round)}`)
       // What ended the wait is told by the next look.
       await sleep(Math.min(waitMs, restMs), undefined, { signal: until }).catch(() => undefined)
+    }
+  }
+
+  /** One connection that is the caller's own. */
+  async connect(port: number, signal: AbortSignal | undefined): Promise<PortConnection> {
+    try {
+      const connection = await this.#connect(port, AbortSignal.any([this.#over.signal, ...(signal ? [signal] : [])]))
+      this.#order.onTraffic()
+      return connection
+    } catch (error) {
+      signal?.throwIfAborted()
+      // A sandbox that is over meanwhile says why.
+      await this.#order.checkOpen()
+      throw error
     }
   }
 

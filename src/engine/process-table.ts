@@ -40,7 +40,7 @@ export class ProcessTable {
   async start<Program extends PlatformProcess>(plan: RunPlan, launch: () => Promise<Program>): Promise<PlatformProcess> {
     if (!plan.kept) return launch()
     const { program, kept } = await this.#launch(plan, launch)
-    return kept?.view({ replay: true }) ?? program
+    return kept?.view({ replay: true, follow: true }) ?? program
   }
 
   /** The same for one with an aside, which its owner alone reads. */
@@ -54,12 +54,12 @@ export class ProcessTable {
     return [...this.#ended, ...this.#living].map((kept) => infoOf(kept, rows))
   }
 
-  attach(name: ProcessName, { replay = false }: { readonly replay?: boolean | undefined }): PlatformProcess {
+  attach(name: ProcessName, outlook: { readonly replay: boolean; readonly follow: boolean }): PlatformProcess {
     const isNamed = (kept: KeptProcess): boolean => (typeof name === 'number' ? kept.pid === name : kept.tag === name)
     const found = [...this.#living].find(isNamed) ?? this.#ended.findLast(isNamed)
     if (!found) throw new SandboxError('not-found', `there is no process ${typeof name === 'number' ? name : `'${printable(name)}'`} that is kept`)
     this.#options.activity().touch()
-    return found.view({ replay })
+    return found.view(outlook)
   }
 
   async #launch<Program>(plan: RunPlan, launch: () => Promise<Program>): Promise<{ readonly program: Program; readonly kept: KeptProcess | undefined }> {

@@ -22,12 +22,14 @@ export class ProcessesFacet implements PlatformProcesses {
   }
 
   async attach(id: string, name: ProcessName, options: AttachOptions = {}): Promise<PlatformProcess> {
-    const { signal, replay } = checkCallOptions(options, ['signal', 'replay'])
+    const { signal, replay = false, follow = true } = checkCallOptions(options, ['signal', 'replay', 'follow'])
     signal?.throwIfAborted()
     checkName(name)
-    if (replay !== undefined && typeof replay !== 'boolean') throw new SandboxError('invalid', `replay: expected true or false, got ${kindOf(replay)}`)
+    for (const [name, value] of Object.entries({ replay, follow }) as [string, unknown][]) {
+      if (typeof value !== 'boolean') throw new SandboxError('invalid', `${name}: expected true or false, got ${kindOf(value)}`)
+    }
     const { processes } = await this.#find(id)
-    return processes.attach(name, { replay })
+    return processes.attach(name, { replay, follow })
   }
 }
 

@@ -12,12 +12,14 @@ export interface Birth {
   readonly home: MadeHome
   /** Whether it was made before anyone asked. */
   readonly pooled: boolean
+  /** Of one that is handed out by a pool. */
+  readonly pool?: 'hit' | 'miss'
   /** Nothing of it is left. */
   onGone?(): void
 }
 
 /** What is told of it at first: its times begin now. */
-export function infoAtBirth({ id, planned, preparation, home }: Birth): SandboxInfo {
+export function infoAtBirth({ id, planned, preparation, home, pool }: Birth): SandboxInfo {
   const { spec, choice, cell } = preparation
   const now = Date.now()
   return {
@@ -28,6 +30,7 @@ export function infoAtBirth({ id, planned, preparation, home }: Birth): SandboxI
     ...(cell.root.imageDigest !== undefined && { imageDigest: cell.root.imageDigest }),
     driver: home.probe.driver,
     tier: home.probe.tier,
+    ...(pool && { pool }),
     createdAt: new Date(now).toISOString(),
     expiresAt: new Date(now + planned.spec.lifetimeMs).toISOString(),
     unenforced: choice.unenforced,

@@ -14,6 +14,7 @@ import type { ZygoteFiles } from './zygote.js'
 /** What a sandbox is made of. */
 export interface SandboxMaking {
   readonly info: SandboxInfo
+  readonly whose?: Pick<SandboxInfo, 'tenant'>
   readonly home: MadeHome
   /** How its first cell came about. */
   readonly made: ReceiptStory['made']

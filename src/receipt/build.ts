@@ -1,5 +1,6 @@
 import type { Receipt, ReceiptControl, UnsignedReceipt } from '../contract/receipt.js'
-import { canonicalJson, hashOf, presentable } from './canonical-json.js'
+import { canonicalJson, presentable } from '../contract/canonical-json.js'
+import { hashOf } from './hash.js'
 import type { Look, ReceiptFacts } from './facts.js'
 import { judge, mismatchError } from './judge.js'
 import { limitControlsOf } from './limit-controls.js'
@@ -14,9 +15,16 @@ export function buildReceipt(facts: ReceiptFacts): UnsignedReceipt {
   for (const look of [facts.cell, ...facts.programs]) refuseMismatch(look)
   const { info, machine, probe } = facts
   const { id, state, createdAt, spec } = info
+  // What is on a disk says nothing of what was enforced.
+  const { diskBytes: _, ...usage } = facts.usage
   const receipt: UnsignedReceipt = {
     schema: 'glovebox-receipt/1',
-    sandbox: { id, ...(spec.name !== undefined && { name: spec.name }), ...(spec.agent !== undefined && { agent: spec.agent }) },
+    sandbox: {
+      id,
+      ...(info.tenant !== undefined && { tenant: info.tenant }),
+      ...(spec.name !== undefined && { name: spec.name }),
+      ...(spec.agent !== undefined && { agent: spec.agent }),
+    },
     issuedAt: facts.issuedAt,
     createdAt,
     ...(state !== 'closed' && { state }),
@@ -35,7 +43,7 @@ export function buildReceipt(facts: ReceiptFacts): UnsignedReceipt {
     ...(facts.cellReadAt !== undefined && { cellReadAt: facts.cellReadAt }),
     inspected: { ...facts.inspected },
     runs: facts.runs.map(roundRun),
-    usage: roundTimes(facts.usage),
+    usage: roundTimes(usage),
   }
   return presentable(receipt) as UnsignedReceipt
 }

@@ -1,5 +1,5 @@
 import type { Json } from '../contract/posture.js'
-import { canonicalJson } from './canonical-json.js'
+import { canonicalJson } from '../contract/canonical-json.js'
 
 const mostRows = 3
 const mostCharacters = 400

@@ -18,7 +18,7 @@ export interface ProgramLook extends Look {
 /** All that a receipt is made of. */
 export interface ReceiptFacts {
   /** With the limits that hold now. */
-  readonly info: Pick<SandboxInfo, 'id' | 'state' | 'createdAt' | 'spec' | 'templateId' | 'imageDigest' | 'unenforced' | 'clamped'>
+  readonly info: Pick<SandboxInfo, 'id' | 'tenant' | 'state' | 'createdAt' | 'spec' | 'templateId' | 'imageDigest' | 'unenforced' | 'clamped'>
   /** How new its cell was when it became somebody's, and whether it had been made before. */
   readonly made: Required<Pick<Receipt, 'fresh' | 'pooled'>>
   /** Who stated what. */

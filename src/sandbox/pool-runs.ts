@@ -69,7 +69,7 @@ function runIn(command: Command, { receipt, onRequest, ...options }: PoolRunOpti
     driver: () => shot?.sandbox.driver ?? '',
     stdin,
     start: async (mode) => {
-      const call = { ...how, ...callOptions(signal), ...(onRequest !== undefined && { onRequest }) }
+      const call = { ...how, ...callOptions(signal), receipt: receipt === true, ...(onRequest !== undefined && { onRequest }) }
       const begin = async (): Promise<OneShot> => platform().pools.run(place, runRequest(command, options, mode), call)
       shot = await network.follow(withOwnNames(begin, { 'output.limit': 'output' }), (begun) => begun.network)
       return shot.program

@@ -179,7 +179,7 @@ export class Sandbox implements AsyncDisposable {
 
   /** Another view of a process that is kept, by its pid or tag: of what it prints from now on, or with `replay` of all that is still held. */
   async attach(process: ProcessName, options: AttachOptions = {}): Promise<Process> {
-    return new Process(await this.#platform.processes.attach(this.id, process, checkCallOptions(options, ['signal', 'replay'])))
+    return new Process(await this.#platform.processes.attach(this.id, process, checkCallOptions(options, ['signal', 'replay', 'follow'])))
   }
 
   /** The processes that are kept, and the latest of them that have ended. */

@@ -1,5 +1,6 @@
 import {
   accessSync,
+  chmodSync,
   chownSync,
   closeSync,
   constants,
@@ -80,6 +81,8 @@ export const kernelTree: CgroupTree = {
   },
   make(folder) {
     mkdirSync(folder, { mode: 0o755 })
+    // Whatever the umask took away: the cell's own ids go through it.
+    chmodSync(folder, 0o755)
   },
   remove: rmdirSync,
   give(file, uid) {

@@ -36,7 +36,7 @@ type Main = (scope: Readonly<Record<string, unknown>>) => void
 const readableByOthers = 0o077
 const writableByOthers = 0o022
 const sealBytes = 8
-const mostKept = 8
+const mostKept = 24
 
 /** Runs it. A cache that is missing or of no use is made when the process ends well; that there can be none is no failure. */
 export function runProgram({ path, part, folder }: CachedProgram): void {

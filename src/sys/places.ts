@@ -70,7 +70,7 @@ export function keyFolder(facts: PlaceFacts = processFacts()): string {
   return join(facts.env.XDG_DATA_HOME || join(facts.home, '.local', 'share'), 'glovebox')
 }
 
-export function snapshotFolder(facts: PlaceFacts): string {
+export function snapshotFolder(facts: PlaceFacts = processFacts()): string {
   if (facts.env.GLOVEBOX_SNAPSHOT_DIR) return facts.env.GLOVEBOX_SNAPSHOT_DIR
   if (facts.uid === 0) return '/var/lib/glovebox/snapshots'
   return join(facts.env.XDG_DATA_HOME || join(facts.home, '.local', 'share'), 'glovebox', 'snapshots')
@@ -93,10 +93,26 @@ function historyFolder(facts: PlaceFacts): string {
   return join(facts.env.XDG_STATE_HOME || join(facts.home, '.local', 'state'), 'glovebox', 'history')
 }
 
-function changesFolder(facts: PlaceFacts): string {
+/** Where keys, tenants and the audit trail are kept: still there after a reboot. Created 0700. */
+export function serverPlace(facts: PlaceFacts = processFacts()): string {
+  return ownFolder(serverFolder(facts), facts, 'export GLOVEBOX_SERVER_DIR="$(mktemp -d)"')
+}
+
+export function serverFolder(facts: PlaceFacts = processFacts()): string {
+  if (facts.env.GLOVEBOX_SERVER_DIR) return facts.env.GLOVEBOX_SERVER_DIR
+  if (facts.uid === 0) return '/var/lib/glovebox/server'
+  return join(facts.env.XDG_STATE_HOME || join(facts.home, '.local', 'state'), 'glovebox', 'server')
+}
+
+export function changesFolder(facts: PlaceFacts): string {
   if (facts.env.GLOVEBOX_CHANGES_DIR) return facts.env.GLOVEBOX_CHANGES_DIR
   if (facts.uid === 0) return '/var/lib/glovebox/changes'
   return join(facts.env.XDG_STATE_HOME || join(facts.home, '.local', 'state'), 'glovebox', 'changes')
+}
+
+/** A folder of ours within one. */
+export function ownPart(folder: string, name: string, facts: PlaceFacts = processFacts()): string {
+  return ownFolder(join(folder, name), facts)
 }
 
 /** All of the above, whether they are there or not, and root's whoever asks: nobody else has any business there. */
@@ -107,6 +123,7 @@ export function ownPlaces(facts: PlaceFacts = processFacts()): string[] {
     keyFolder(facts),
     changesFolder(facts),
     historyFolder(facts),
+    serverFolder(facts),
     snapshotFolder(facts),
     templateFolder(facts),
     '/run/glovebox',
@@ -117,7 +134,7 @@ export function ownPlaces(facts: PlaceFacts = processFacts()): string[] {
   return [...new Set(places.filter((place) => isAbsolute(place)))]
 }
 
-function processFacts(): PlaceFacts {
+export function processFacts(): PlaceFacts {
   return { uid: process.getuid?.() ?? -1, env: process.env, home: homedir(), isWritable }
 }
 

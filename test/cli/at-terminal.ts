@@ -15,8 +15,8 @@ export interface Seen {
 }
 
 /** The real program at a real terminal of 24 by 80. */
-export async function commandAtTerminal(args: readonly string[], steps: readonly Step[]): Promise<Seen> {
-  const child = spawn('/usr/bin/python3', [driver, process.execPath, cliPath, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
+export async function commandAtTerminal(args: readonly string[], steps: readonly Step[], env: Readonly<Record<string, string>> = {}): Promise<Seen> {
+  const child = spawn('/usr/bin/python3', [driver, process.execPath, cliPath, ...args], { stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, ...env } })
   child.stdin.end(JSON.stringify(steps))
   let printed = ''
   child.stdout.on('data', (bytes: Buffer) => {

@@ -6,11 +6,26 @@ import { defaultLimits } from '../../src/contract/limit-words.js'
 import { fileSizeFor, parseSpec } from '../../src/policy/spec.js'
 import { cli, cliPath, fake } from './cli.js'
 
+const lasting = ['create', 'exec', 'logs', 'cp', 'ls', 'info', 'stats', 'pause', 'resume', 'snapshot', 'fork', 'url', 'rm']
+
 describe('help', () => {
   test.each([
     ['help', ['--help']],
     ['run-help', ['run', '--help']],
     ['code-help', ['code', '--help']],
+    ['create-help', ['create', '--help']],
+    ['exec-help', ['exec', '--help']],
+    ['logs-help', ['logs', '--help']],
+    ['cp-help', ['cp', '--help']],
+    ['ls-help', ['ls', '--help']],
+    ['info-help', ['info', '--help']],
+    ['stats-help', ['stats', '--help']],
+    ['pause-help', ['pause', '--help']],
+    ['resume-help', ['resume', '--help']],
+    ['snapshot-help', ['snapshot', '--help']],
+    ['fork-help', ['fork', '--help']],
+    ['url-help', ['url', '--help']],
+    ['rm-help', ['rm', '--help']],
     ['mcp-help', ['mcp', '--help']],
     ['sh-help', ['sh', '--help']],
     ['changes-help', ['changes', '--help']],
@@ -30,7 +45,20 @@ describe('help', () => {
   })
 
   test('no line of it is wider than 80 columns', async () => {
-    for (const command of [[], ['run'], ['code'], ['mcp'], ['doctor'], ['demo'], ['bench'], ['policy'], ['policy', 'check'], ['policy', 'show']]) {
+    for (const command of [
+      [],
+      ...lasting.map((name) => [name]),
+      ['run'],
+      ['sh'],
+      ['code'],
+      ['mcp'],
+      ['doctor'],
+      ['demo'],
+      ['bench'],
+      ['policy'],
+      ['policy', 'check'],
+      ['policy', 'show'],
+    ]) {
       const { stdout } = await cli([...command, '--help'])
       expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
     }
@@ -67,7 +95,7 @@ describe('help', () => {
 
   test('every flag of it is in the documentation by its long name', async () => {
     const documentation = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8')
-    for (const command of [['run'], ['doctor'], ['demo'], ['policy', 'check'], ['policy', 'show']]) {
+    for (const command of [['run'], ['exec'], ['logs'], ['cp'], ['ls'], ['stats'], ['rm'], ['doctor'], ['demo'], ['policy', 'check'], ['policy', 'show']]) {
       const section = documentation.split(`\n## ${command[0] ?? ''}\n`)[1]?.split(/\n## /)[0] ?? ''
       const flags = (await cli([...command, '--help'])).stdout.match(/(?<= )--[a-z][a-z-]+(?=[ ,])/g) ?? []
       expect(new Set(flags).size).toBeGreaterThanOrEqual(2)

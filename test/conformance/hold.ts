@@ -4,15 +4,15 @@ import { usualPatienceMs } from '../../src/conformance/run-cases.js'
 import { type DockerEngine, noDockerEngine, startDockerEngine } from '../docker-engine.js'
 import { skipGroup } from '../unless.js'
 import { keepRecord } from './record.js'
-import { createWorld, type DriverName, type World } from './world.js'
+import { createWorld, type DriverName, type Twist, type World } from './world.js'
 
-export interface HoldOptions {
+export interface HoldOptions extends Pick<Twist, 'platform'> {
   /** Which cases are left to `npm run test:deep`, by their ids: those that take long where every sandbox and every program does. */
   readonly isDeep?: (id: string) => boolean
 }
 
 /** Every case as a test of its own, skipped for the reason the subject's probe gives. The docker driver gets an engine of its own where there can be one. */
-export function hold(driver: DriverName, depth: 'driver' | 'engine', { isDeep = () => false }: HoldOptions = {}): void {
+export function hold(driver: DriverName, depth: 'driver' | 'engine' | 'client', { isDeep = () => false, ...twist }: HoldOptions = {}): void {
   const impossible = driver === 'docker' ? noDockerEngine() : undefined
   describe(`${driver} at ${depth} depth`, () => {
     skipGroup(impossible ?? false)
@@ -25,7 +25,7 @@ export function hold(driver: DriverName, depth: 'driver' | 'engine', { isDeep = 
       if (impossible !== undefined) return
       engine = driver === 'docker' ? await startDockerEngine() : undefined
       world = await createWorld(engine ? { docker: engine.address } : {})
-      subject = depth === 'driver' ? await world.driverSubject(driver) : await world.engineSubject(driver)
+      subject = await world[`${depth}Subject`](driver, twist)
       absent = absenceOf(subject)
       if (!subject.probe.available && absent === undefined) throw new Error(`${driver} is not available here: ${JSON.stringify(subject.probe.obstacles)}`)
     })

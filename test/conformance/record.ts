@@ -6,7 +6,7 @@ import type { Probe } from '../../src/contract/driver.js'
 /** What one driver did with the cases at one depth, for whoever publishes it. */
 export interface ConformanceRecord {
   readonly driver: string
-  readonly depth: 'driver' | 'engine'
+  readonly depth: 'driver' | 'engine' | 'client'
   readonly isRoot: boolean
   /** Why nothing was asked of it. */
   readonly absent?: string

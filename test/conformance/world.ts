@@ -16,6 +16,7 @@ import type { EngineAddress } from '../../src/sys/docker/address.js'
 import { cachePlace, statePlace } from '../../src/sys/places.js'
 import { createSeccompCompiler } from '../../src/sys/seccomp.js'
 import { createHostTemplates } from '../../src/templates/host.js'
+import { type Served, serve } from '../server/plain-house.js'
 import { createHostView, type PlantedHostView } from './host-view.js'
 import { createDriverSubject } from './subjects/driver-subject.js'
 import { createEngineSubject } from './subjects/engine-subject.js'
@@ -37,6 +38,8 @@ export interface World extends AsyncDisposable {
   driver(name: DriverName): Driver
   driverSubject(name: DriverName, twist?: Twist): Promise<Subject>
   engineSubject(name: DriverName, twist?: Twist): Promise<Subject>
+  /** The same behind a server, by a client of it. */
+  clientSubject(name: DriverName): Promise<Subject>
 }
 
 export interface WorldOptions {
@@ -54,6 +57,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const compiler = createSeccompCompiler({ cacheDir: join(cachePlace(), 'seccomp') })
   const filter = () => compiler.compileDefault()
   const platforms: Platform[] = []
+  const servers: Served[] = []
   const made: Readonly<Record<DriverName, () => Driver>> = {
     fake: () => createFakeDriver(),
     bwrap: () => createBwrapDriver(),
@@ -78,7 +82,15 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       platforms.push(engine)
       return createEngineSubject({ platform: twist.platform?.(engine) ?? engine, driver: name, host })
     },
+    clientSubject: async (name) => {
+      const engine = new Engine({ ...engineOptions({ drivers: [driver(name)] }), templates, filter })
+      const served = await serve(engine, join(temporary, `${servers.length}.sock`))
+      servers.push(served)
+      platforms.push(engine)
+      return createEngineSubject({ platform: served.client, driver: name, host, depth: 'client' })
+    },
     [Symbol.asyncDispose]: async () => {
+      for (const server of servers) await server[Symbol.asyncDispose]()
       for (const platform of platforms) await platform[Symbol.asyncDispose]()
       if (before === undefined) delete process.env.TMPDIR
       else process.env.TMPDIR = before

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { matchesShown, pagesOf, runnableSnippets, type Snippet } from './snippets.js'
+import { markedSnippets, matchesShown, pagesOf, type Snippet } from './snippets.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const snippets = pagesOf(root).flatMap((page) => runnableSnippets(root, page))
+const snippets = pagesOf(root).flatMap((page) => markedSnippets(root, page, 'runnable'))
 const examples = existsSync(join(root, 'examples')) ? readdirSync(join(root, 'examples')).filter((name) => name.endsWith('.mjs')) : []
 
 /** A folder of a reader: `import 'glovebox'` and the command `glovebox` mean this tree. */

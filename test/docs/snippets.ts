@@ -12,12 +12,12 @@ export interface Snippet {
 
 const fence = /^```(.*)\n([\s\S]*?)^```\n(?:\n```(?:text)?\n([\s\S]*?)^```\n)?/gm
 
-/** The blocks of a page that are marked as runnable: ```js runnable, ```sh runnable. */
-export function runnableSnippets(root: string, page: string): readonly Snippet[] {
+/** The blocks of a page that are marked: ```js runnable, ```sh runnable; `served` are those that need a server, its address and a key. */
+export function markedSnippets(root: string, page: string, mark: 'runnable' | 'served'): readonly Snippet[] {
   const text = readFileSync(join(root, page), 'utf8')
   return [...text.matchAll(fence)].flatMap(({ 1: info = '', 2: code = '', 3: shown, index }) => {
     const [language = '', ...marks] = info.split(' ')
-    if (!marks.includes('runnable')) return []
+    if (!marks.includes(mark)) return []
     return [{ place: `${page}:${text.slice(0, index).split('\n').length}`, language, code, shown }]
   })
 }

@@ -31,6 +31,19 @@ function lackOf(...names: (keyof Probe['limits'])[]): string | undefined {
   return names.flatMap((name) => (probe.limits[name].enforced ? [] : [`no ${name} limit here: ${probe.limits[name].why}`]))[0]
 }
 
+describe('the usage of a cell', () => {
+  test('tells what is on its disk, wherever in it that was written', async () => {
+    await using sandbox = await Sandbox.create({ platform })
+    const { diskBytes: before } = await sandbox.usage()
+    await sandbox.run('head -c 3000000 /dev/zero > file; head -c 2000000 /dev/zero > /tmp/file')
+    const { diskBytes: after } = await sandbox.usage()
+    expect((after ?? 0) - (before ?? 0)).toBeGreaterThanOrEqual(5_000_000)
+    expect((after ?? 0) - (before ?? 0)).toBeLessThan(6_000_000)
+    await sandbox.run('rm file /tmp/file')
+    expect((await sandbox.usage()).diskBytes).toBe(before)
+  })
+})
+
 describe('a fork bomb compiled from C', () => {
   test('stays within its processes, ends with its time, leaves none, and a neighbour answers within a second all the while', async ({ skip }) => {
     const lack = lackOf('processes')

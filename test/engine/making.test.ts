@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { CellSpec, CommandRules, Driver } from '../../src/contract/driver.js'
-import type { Engine, EngineOptions } from '../../src/engine/engine.js'
+import type { Engine } from '../../src/engine/engine.js'
+import type { EngineOptions } from '../../src/engine/engine-options.js'
 import { parsePolicy } from '../../src/policy/policy-file.js'
 import { collect, rejectionOf } from './collect.js'
 import { createPlainEngine, PlainDriver, plainProbe } from './plain-driver.js'

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { PlatformProcess } from '../../src/contract/platform.js'
 import type { RunRequest } from '../../src/contract/run.js'
 import type { Engine } from '../../src/engine/engine.js'
@@ -24,6 +24,14 @@ async function readLine(program: PlatformProcess): Promise<string> {
   return ''
 }
 
+const waiting = { timeout: 20_000, interval: 10 }
+
+async function textOf(program: PlatformProcess): Promise<string> {
+  let text = ''
+  for await (const { bytes } of program.output) text += Buffer.from(bytes).toString()
+  return text
+}
+
 describe('a process that is kept', () => {
   test('is attached to by its pid or tag, by several at once, from its beginning or from what comes next', async () => {
     const first = await keep('echo before; read line; echo "after $line"; exit 5', { tag: 'talk' })
@@ -38,6 +46,25 @@ describe('a process that is kept', () => {
     expect(await Promise.all([first, byTag, byPid].map(collect))).toMatchObject([all, all, all])
     expect(await collect(late)).toMatchObject({ outcome: { kind: 'exited', code: 5 }, stdout: 'after x\n' })
     expect(byTag.pid).toBe(first.pid)
+  })
+
+  test('tells what is there now and no more to whoever does not follow', async () => {
+    const first = await keep('echo before; echo aside >&2; read line; head -c 5000 /dev/zero; sleep 30', { tag: 'talk' })
+    await readLine(first)
+    const now = async (): Promise<string> => textOf(await engine.processes.attach(id, 'talk', { replay: true, follow: false }))
+    await vi.waitFor(async () => expect(await now()).toBe('before\naside\n'), waiting)
+    expect(await textOf(await engine.processes.attach(id, 'talk', { follow: false }))).toBe('')
+    const early = await engine.processes.attach(id, 'talk', { replay: true, follow: false })
+    await first.write(Buffer.from('\n'))
+    await vi.waitFor(async () => expect((await now()).length).toBe(1000), waiting)
+    let [seen, missed] = [0, 0]
+    for await (const { bytes, dropped = 0 } of early.output) [seen, missed] = [seen + bytes.length, missed + dropped]
+    expect(seen).toBe(0)
+    expect(missed).toBeGreaterThanOrEqual('before\naside\n'.length)
+    expect(await rejectionOf(engine.processes.attach(id, 'talk', { follow: 1 as never }))).toMatchObject({
+      code: 'invalid',
+      message: expect.stringContaining('follow'),
+    })
   })
 
   test('goes on when every reader has left, and tells the next what it missed', async () => {

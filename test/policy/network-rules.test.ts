@@ -4,7 +4,7 @@ import { Secret } from '../../src/contract/secret.js'
 import { applyPolicy, checkNetwork, networkRulesOf, planSandbox } from '../../src/policy/apply.js'
 import { mergePolicies, parsePolicy } from '../../src/policy/policy-file.js'
 import { parseSpec } from '../../src/policy/spec.js'
-import { hashOf } from '../../src/receipt/canonical-json.js'
+import { hashOf } from '../../src/receipt/hash.js'
 import { refusalOf } from './refusal-of.js'
 
 const refusedSpec = (network: unknown): string => refusalOf(() => planSandbox({ network }))[1]

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { canonicalJson, hashOf } from '../../src/receipt/index.js'
+import { canonicalJson } from '../../src/contract/canonical-json.js'
+import { hashOf } from '../../src/receipt/index.js'
 
 describe('the canonical form', () => {
   test('is that of the standard, for its own example', () => {

@@ -144,6 +144,7 @@ export const facts: ReceiptFacts = {
     cpuMs: 320.75,
     memoryBytes: 3 * MiB,
     memoryPeakBytes: 21 * MiB,
+    diskBytes: null,
     processes: 1,
     processesPeak: 2,
     readBytes: 4096,

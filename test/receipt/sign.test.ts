@@ -1,7 +1,8 @@
 import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { buildReceipt, canonicalJson, formatReceipt, keyIdOf, parseReceiptText, signReceipt, verifyReceipt } from '../../src/receipt/index.js'
+import { canonicalJson } from '../../src/contract/canonical-json.js'
+import { buildReceipt, formatReceipt, keyIdOf, parseReceiptText, signReceipt, verifyReceipt } from '../../src/receipt/index.js'
 import { facts, keyFrom, privateKey, publicKey } from './facts.js'
 
 const receipt = signReceipt(buildReceipt(facts), privateKey)

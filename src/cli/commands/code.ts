@@ -1,9 +1,10 @@
-import { createPlatform, loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
+import { loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
 import type { CodeEnding, Language } from '../../contract/code.js'
 import { defaultLimits } from '../../contract/limit-words.js'
 import type { Platform, SandboxInfo } from '../../contract/platform.js'
 import type { Policy } from '../../contract/policy.js'
 import type { SpecInput } from '../../contract/spec.js'
+import { choosePlatform, isRemote } from '../choose-platform.js'
 import { explainClamped } from '../clamped-line.js'
 import { type Answers, openAnswers } from '../code-input.js'
 import { parseLanguage } from '../code-language.js'
@@ -20,6 +21,7 @@ import { openReceiptFile, type ReceiptFile } from '../receipt-file.js'
 import { parseRunFlags } from '../run-flags.js'
 import { ReaderGone } from '../streams.js'
 import { checkTransfers, downloadAll, uploadAll } from '../transfers.js'
+import { wantedSpec } from '../wanted-spec.js'
 import { explainUnenforced } from '../words.js'
 
 const createAndCloseMs = 60_000
@@ -39,12 +41,13 @@ export async function code(files: readonly string[], flags: CodeFlags): Promise<
   const pieces = await Promise.all(sources.map(async (source) => ({ ...source, code: await source.read() })))
   const out = flags.out === undefined ? undefined : new OutFolder(flags.out, { force: flags.force === true })
   using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
-  if (receipt) await loadReceiptKey()
+  if (receipt && !isRemote()) await loadReceiptKey()
   using network = openNetworkReport(flags)
   using interrupts = watchInterrupts()
-  await using platform = createPlatform()
-  const wanted = { ...spec, ...lifetimeFor({ spec, policy, count: isSession ? undefined : pieces.length }), ...(own !== undefined && { policy: own }) }
-  const info = await platform.create(wanted, { ...network.creation, signal: interrupts.signal })
+  const { platform: chosen, where } = await choosePlatform({ wants: 'fresh', signal: interrupts.signal })
+  await using platform = chosen
+  const living = { ...spec, ...lifetimeFor({ spec, policy, count: isSession ? undefined : pieces.length }) }
+  const info = await platform.create(wantedSpec({ spec: living, own, where }), { ...network.creation, signal: interrupts.signal })
   network.watch(platform, info)
   remark(info, flags)
   const setting: Setting = { platform, info, flags, interrupts, out, cwd: request.cwd, receipt }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { createPlatform, loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
+import { commandPlatform, loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
 import type { Policy } from '../../contract/policy.js'
 import type { SpecInput } from '../../contract/spec.js'
 import { serveMcp } from '../../mcp/index.js'
@@ -24,7 +24,7 @@ export async function mcp(flags: RunFlags): Promise<number> {
   using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
   if (receipt) await loadReceiptKey()
   using interrupts = watchInterrupts()
-  await using platform = createPlatform()
+  await using platform = commandPlatform()
   const wanted = lasting(own === undefined ? spec : { ...spec, policy: own }, policy)
   const transfersOf = (id: string) => ({ flags: { ...flags, quiet: true as const }, platform, id, signal: new AbortController().signal })
   await serveMcp({

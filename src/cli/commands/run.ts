@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createPlatform, loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
+import { loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
 import type { ChangeSet } from '../../contract/changes.js'
 import { reworded, type SandboxError } from '../../contract/errors.js'
 import type { NetworkSummary } from '../../contract/network.js'
@@ -7,6 +7,7 @@ import type { PlatformProcess, SandboxInfo } from '../../contract/platform.js'
 import type { Ending } from '../../contract/run.js'
 import { PolicyRefusal } from '../../policy/policy-refusal.js'
 import { orStopped, textOf } from '../attached-program.js'
+import { choosePlatform, isRemote } from '../choose-platform.js'
 import { explainClamped } from '../clamped-line.js'
 import { exitCodeOf, signalExitCode } from '../exit-codes.js'
 import { asHere, changesReport, checkHere, type Ended as HereEnded, type Here, keepChanges, sayChanges, withHere } from '../here.js'
@@ -18,6 +19,7 @@ import { openReceiptFile } from '../receipt-file.js'
 import { parseRunFlags, type RunFlags } from '../run-flags.js'
 import { type Captured, type Cursor, captureOutput, ReaderGone, startLine, streamOutput } from '../streams.js'
 import { checkTransfers, downloadAll, uploadAll } from '../transfers.js'
+import { wantedSpec } from '../wanted-spec.js'
 import { explainOutcome, explainUnenforced, roundTimes } from '../words.js'
 
 /** A fresh sandbox, one program, gone. Resolves to our exit code when nothing of it is left. */
@@ -43,13 +45,13 @@ async function runOnce(argv: readonly string[], flags: RunFlags): Promise<number
   checkTransfers(flags)
   using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
   // A key that cannot be had is told before the program has run for nothing.
-  if (receipt) await loadReceiptKey()
+  if (receipt && !isRemote()) await loadReceiptKey()
   using network = openNetworkReport(flags)
   const input = openInput()
   using interrupts = watchInterrupts()
-  await using platform = createPlatform()
-  const wanted = own === undefined ? spec : { ...spec, policy: own }
-  const info = await platform.create(wanted, { ...network.creation, signal: interrupts.signal }).catch((error: unknown) => {
+  const { platform: chosen, where } = await choosePlatform({ wants: here ? 'here' : 'fresh', signal: interrupts.signal })
+  await using platform = chosen
+  const info = await platform.create(wantedSpec({ spec, own, where }), { ...network.creation, signal: interrupts.signal }).catch((error: unknown) => {
     throw here ? asHere(error) : error
   })
   if (here) checkHere(info)

@@ -1,21 +1,22 @@
-import { createPlatform, loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
+import { loadReceiptKey, policyInForce, readPolicy } from '../../compose.js'
 import type { Policy } from '../../contract/policy.js'
-import type { PlatformProcess } from '../../contract/platform.js'
 import type { RunRequest } from '../../contract/run.js'
 import type { SpecInput } from '../../contract/spec.js'
+import { choosePlatform, isRemote } from '../choose-platform.js'
+import { commandOf, programRequest } from '../exec-flags.js'
 import { explainClamped } from '../clamped-line.js'
-import { exitCodeOf } from '../exit-codes.js'
-import { forwardInput } from '../input.js'
 import { untilAborted, watchInterrupts } from '../interrupts.js'
 import { parseLimitFlags } from '../limit-flags.js'
 import { openNetworkReport } from '../network-report.js'
-import { openOwnTerminal, type OwnTerminal } from '../own-terminal.js'
+import { openOwnTerminal } from '../own-terminal.js'
 import { say } from '../print.js'
 import { openReceiptFile } from '../receipt-file.js'
 import { parseRunFlags, type RunFlags } from '../run-flags.js'
-import { type Cursor, startLine, streamOutput } from '../streams.js'
+import { sit } from '../seat.js'
 import { checkTransfers, downloadAll, uploadAll } from '../transfers.js'
-import { explainOutcome, explainUnenforced } from '../words.js'
+import { wantedSpec } from '../wanted-spec.js'
+import { explainUnenforced } from '../words.js'
+import { sitIn } from './exec.js'
 
 /** Nobody closes a shell that they sit at; the longest life there is. */
 const mostLifetimeMs = 30 * 86_400_000
@@ -31,11 +32,12 @@ export async function sh(argv: readonly string[], flags: RunFlags): Promise<numb
   const { spec, request } = parseShellFlags(argv, flags, policyInForce(own))
   checkTransfers(flags)
   using receipt = flags.receipt === undefined ? undefined : openReceiptFile(flags.receipt)
-  if (receipt) await loadReceiptKey()
+  if (receipt && !isRemote()) await loadReceiptKey()
   using network = openNetworkReport(flags)
   using interrupts = watchInterrupts()
-  await using platform = createPlatform()
-  const info = await platform.create(own === undefined ? spec : { ...spec, policy: own }, { ...network.creation, signal: interrupts.signal })
+  const { platform: chosen, where } = await choosePlatform({ wants: 'fresh', signal: interrupts.signal })
+  await using platform = chosen
+  const info = await platform.create(wantedSpec({ spec, own, where }), { ...network.creation, signal: interrupts.signal })
   network.watch(platform, info)
   const remarks = [flags.quiet ? undefined : explainUnenforced(info.unenforced), explainClamped(info.clamped)]
   for (const remark of remarks) if (remark !== undefined) say(remark)
@@ -60,24 +62,18 @@ export async function sh(argv: readonly string[], flags: RunFlags): Promise<numb
   }
 }
 
-interface Seat {
-  readonly terminal: OwnTerminal
-  readonly name: string
-}
-
-async function sit(program: PlatformProcess, { terminal, name }: Seat): Promise<number> {
-  const cursor: Cursor = { isMidLine: false }
-  if (program.pid !== 0) terminal.hand((size) => void program.resize(size).catch(() => undefined))
-  // A terminal that is gone tells by a signal; what was typed for a program that is over is nobody's.
-  forwardInput({ chunks: process.stdin, close: () => undefined }, program).catch(() => undefined)
-  const [{ outcome }] = await Promise.all([program.ended, streamOutput(program, cursor)])
-  terminal.takeBack({ isOrderly: outcome.kind === 'exited' })
-  const explanation = explainOutcome(outcome, name)
-  if (explanation !== undefined) {
-    startLine(cursor)
-    say(explanation)
-  }
-  return exitCodeOf(outcome)
+/** The same in a sandbox that lasts, and is there still when it ends. */
+export async function shIn(sandbox: string, argv: readonly string[], flags: RunFlags): Promise<number> {
+  const { workdir, user, env, timeout } = flags
+  const said = programRequest({
+    ...(workdir !== undefined && { workdir }),
+    ...(user !== undefined && { user }),
+    ...(env && { env }),
+    ...(timeout !== undefined && { timeout }),
+  })
+  const isShell = argv.length === 0 || (argv.length === 1 && argv[0] === '--')
+  const command = isShell ? shell : commandOf(argv)
+  return sitIn({ sandbox, request: { ...said, command }, name: isShell ? 'the shell' : (command[0] ?? '') })
 }
 
 interface ParsedShell {

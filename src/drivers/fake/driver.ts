@@ -22,11 +22,16 @@ export interface FakeDriverOptions {
 export function createFakeDriver(options: FakeDriverOptions = {}): Driver {
   let swept: Promise<void> | undefined
   const open = async (signal: AbortSignal): Promise<Cell> => {
-    swept ??= sweepTempFolders(folderPrefix)
+    swept ??= sweepFakeCells()
     await swept
     return openFakeCell(options, signal)
   }
   return { name: 'fake', tier: 'none', probe: () => probeFake(open), open: (spec, signal) => (spec.network ? refuse() : open(signal)) }
+}
+
+/** Removes the folders of cells whose engine was killed. */
+export function sweepFakeCells(): Promise<void> {
+  return sweepTempFolders(folderPrefix)
 }
 
 function refuse(): Promise<never> {

@@ -162,6 +162,7 @@ function facetsOf({
   changes,
   code,
   network,
-}: Platform): Pick<Platform, 'life' | 'pools' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes' | 'code' | 'network'> {
-  return { life, pools, ports, files, processes, snapshots, changes, code, network }
+  events,
+}: Platform): Pick<Platform, 'life' | 'pools' | 'ports' | 'files' | 'processes' | 'snapshots' | 'changes' | 'code' | 'network' | 'events'> {
+  return { life, pools, ports, files, processes, snapshots, changes, code, network, events }
 }

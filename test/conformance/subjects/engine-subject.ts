@@ -8,15 +8,17 @@ export interface EngineSubjectOptions {
   readonly platform: Platform
   readonly driver: string
   readonly host: HostView
+  /** Over HTTP, or in this process; that when not given. */
+  readonly depth?: 'engine' | 'client'
 }
 
 /** The library as its users hold it: `Sandbox` over a platform. */
-export async function createEngineSubject({ platform, driver, host }: EngineSubjectOptions): Promise<Subject> {
+export async function createEngineSubject({ platform, driver, host, depth = 'engine' }: EngineSubjectOptions): Promise<Subject> {
   const probe = (await platform.probe()).find((each) => each.driver === driver)
   if (!probe) throw new Error(`the platform has no driver ${driver}`)
   return {
-    name: `${driver} engine`,
-    depth: 'engine',
+    name: `${driver} ${depth}`,
+    depth,
     probe,
     host,
     open: async (spec = {}, options = {}) => {

@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto'
-import { SandboxError } from '../contract/errors.js'
+import { SandboxError } from './errors.js'
 
 /** Far more than anything of ours has, and far less than would end the stack. */
 const mostLevels = 100
@@ -14,13 +13,6 @@ const anySurrogate = /[\ud800-\udfff]/
  */
 export function canonicalJson(value: unknown): string {
   return print(value, [])
-}
-
-/** SHA-256, hexadecimal, of the canonical form, once what JSON has no place for is left out: see `presentable`. */
-export function hashOf(value: unknown): string {
-  return createHash('sha256')
-    .update(canonicalJson(presentable(value)))
-    .digest('hex')
 }
 
 /** The same without names that have no value, and with lone surrogates replaced as they are for any program that is handed such text. */

@@ -1,0 +1,79 @@
+/** What comes in with a request: bounded, and given up when nothing comes any more. */
+import type { IncomingMessage } from 'node:http'
+import { media } from '../contract/wire/media.js'
+import type { Route } from '../contract/wire/routes.js'
+import { HttpError } from './http-error.js'
+import { parseJsonBody } from './json-body.js'
+
+export interface BodyBounds {
+  readonly mostJsonBytes: number
+  readonly mostBytes: number
+  /** Nothing came for so long. */
+  readonly idleMs: number
+  /** All of a JSON body comes within this, however steadily it dribbles. */
+  readonly jsonMs: number
+}
+
+const types = { bytes: media.bytes, tar: media.tar } as const
+
+/** Strict: a form or a plain text is what a page of anyone's could send without being asked. */
+export function checkContentType(request: IncomingMessage, route: Route): void {
+  if (route.takes === 'raw') return
+  const expected = route.takes === undefined ? media.json : types[route.takes]
+  const given = (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
+  if (!hasBody(request) && given === '') return
+  if (given !== expected) throw new HttpError(415, `content-type: expected ${expected}`)
+  if (request.headers['content-encoding'] !== undefined) throw new HttpError(415, 'content-encoding: none is understood')
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] !== undefined && headers['content-length'] !== '0')
+}
+
+/** An empty object where there is none. */
+export async function readJson(request: IncomingMessage, bounds: BodyBounds): Promise<unknown> {
+  if (!hasBody(request)) return {}
+  const pieces: Uint8Array[] = []
+  const until = performance.now() + bounds.jsonMs
+  for await (const piece of bodyPieces(request, { mostBytes: bounds.mostJsonBytes, idleMs: bounds.idleMs })) {
+    if (performance.now() > until) throw new HttpError(408, `body: did not end within ${bounds.jsonMs} ms`)
+    pieces.push(piece)
+  }
+  const bytes = Buffer.concat(pieces)
+  return bytes.length === 0 ? {} : parseJsonBody(bytes)
+}
+
+/** As it comes; not reading it holds the other side back. */
+export async function* bodyPieces(
+  request: IncomingMessage,
+  { mostBytes, idleMs }: Pick<BodyBounds, 'mostBytes' | 'idleMs'>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const tooLarge = (): HttpError => new HttpError(413, `body: has more than ${mostBytes} bytes`)
+  if (Number(request.headers['content-length'] ?? 0) > mostBytes) throw tooLarge()
+  let total = 0
+  const pieces = request[Symbol.asyncIterator]() as AsyncIterator<Uint8Array, undefined>
+  try {
+    for (;;) {
+      const result = await inTime(pieces.next(), idleMs)
+      if (result.done) return
+      total += result.value.length
+      if (total > mostBytes) throw tooLarge()
+      yield result.value
+    }
+  } catch (error) {
+    if (error instanceof HttpError) throw error
+    throw new HttpError(400, 'body: broke off before its end', { cause: error })
+  }
+}
+
+async function inTime<Value>(pending: Promise<Value>, idleMs: number): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new HttpError(408, `body: nothing came for ${idleMs} ms`)), idleMs)
+  })
+  try {
+    return await Promise.race([pending, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,52 @@
+import { createHash } from 'node:crypto'
+import type { Answer } from './answers.js'
+import { SandboxError } from '../contract/errors.js'
+import { HttpError } from './http-error.js'
+
+const lifeMs = 3_600_000
+const most = 10_000
+
+interface Done {
+  readonly fingerprint: string
+  readonly answer: Promise<Answer>
+  readonly expiresMs: number
+}
+
+export interface Creation {
+  readonly tenant: string
+  readonly key: string
+  /** What was asked for: the route, where, and with what. */
+  readonly asked: unknown
+  /** It is shown once: what was made is not told again. */
+  readonly isSecret: boolean
+}
+
+/** The same key asks for the same thing: it is made once, and told again to whoever asks again within the hour. What failed may be tried again. */
+export class Idempotency {
+  readonly #done = new Map<string, Done>()
+
+  run({ tenant, key, asked, isSecret }: Creation, make: () => Promise<Answer>): Promise<Answer> {
+    if (!/^[\x21-\x7e]{1,200}$/.test(key)) throw new HttpError(400, 'idempotency-key: must have 1 to 200 printable characters')
+    const name = `${tenant} ${key}`
+    const now = Date.now()
+    const fingerprint = createHash('sha256').update(JSON.stringify(asked)).digest('hex')
+    const known = this.#done.get(name)
+    if (known && known.expiresMs > now) {
+      if (known.fingerprint !== fingerprint) throw new SandboxError('conflict', 'idempotency-key: was used for something else')
+      if (isSecret) throw new SandboxError('conflict', 'idempotency-key: it was made already, and is shown once')
+      return known.answer
+    }
+    const answer = make()
+    this.#done.set(name, { fingerprint, answer, expiresMs: now + lifeMs })
+    answer.catch(() => this.#done.delete(name))
+    this.#forget(now)
+    return answer
+  }
+
+  #forget(now: number): void {
+    for (const [name, { expiresMs }] of this.#done) {
+      if (expiresMs > now && this.#done.size <= most) break
+      this.#done.delete(name)
+    }
+  }
+}

@@ -1,0 +1,270 @@
+/**
+ * What a request passes, in this order: the name that the server was called by and the page that asks; the route; the key; what the key is for; the query and the
+ * body; then a handler, which is given the platform as the key's tenant has it.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { SandboxError } from '../contract/errors.js'
+import type { Platform } from '../contract/platform.js'
+import { parseWith } from '../contract/refusal.js'
+import { idSchema } from '../contract/spec.js'
+import { type Actor, type Scope, scopes } from '../contract/tenants.js'
+import { media, wireHeaders } from '../contract/wire/media.js'
+import { type Answer, acceptedStream, sendAnswer, sendError, type StreamType, type WireEvent } from './answers.js'
+import { bodyPieces, type BodyBounds, checkContentType, readJson } from './bodies.js'
+import { type Call, type Handler, type Handlers, parseBody, parseQuery } from './call.js'
+import type { Desk } from './desk.js'
+import { Door, type DoorOptions, type Entered } from './door.js'
+import { randomName } from './held.js'
+import { asSandboxError, HttpError, statusOf } from './http-error.js'
+import { Idempotency } from './idempotency.js'
+import type { HouseParts } from './resources/house.js'
+import { leaving } from './leaving.js'
+import { passRequest } from './proxy.js'
+import { type Match, Router } from './router.js'
+import { actorOf, type Signing } from './signing.js'
+
+/** What the log says of a request: nothing that is secret, and nothing of what was asked for but the route. */
+export interface RequestLine {
+  readonly at: string
+  readonly request: string
+  readonly method: string
+  /** The route's name; empty where there is none. */
+  readonly route: string
+  readonly status: number
+  readonly ms: number
+  readonly tenant?: string
+  readonly key?: string
+  /** Of what went wrong: its code; of a defect of ours also where it came from. */
+  readonly error?: string
+  readonly defect?: string
+}
+
+export interface RequestOptions extends Pick<HouseParts, 'house' | 'keys'> {
+  readonly door: DoorOptions
+  /** What a caller is who shows no key; not given: nobody. Only where nobody else can reach the server at all. */
+  readonly trusted?: Actor
+  readonly bounds?: Partial<BodyBounds>
+  readonly log?: (line: RequestLine) => void
+  /** What is done for a request is done within this: it may belong to a trace that its headers name. */
+  readonly within?: <Result>(headers: IncomingMessage['headers'], act: () => Result) => Result
+}
+
+const usualBounds: BodyBounds = { mostJsonBytes: 24 * 2 ** 20, mostBytes: 2 ** 40, idleMs: 60_000, jsonMs: 120_000 }
+
+interface Asked {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly id: string
+  readonly entered: Entered
+  readonly match: Match
+}
+
+export interface RequestParts {
+  readonly desk: Desk
+  readonly handlers: Handlers
+  readonly signing: Signing
+}
+
+interface Facts {
+  route: string
+  actor?: Actor
+  failure?: unknown
+}
+
+export class Requests {
+  readonly desk: Desk
+  readonly door: Door
+  readonly router = new Router()
+  readonly #options: RequestOptions
+  readonly #bounds: BodyBounds
+  readonly #handlers: Handlers
+  readonly #signing: Signing
+  readonly #idempotency = new Idempotency()
+  readonly #stopping = new AbortController()
+
+  constructor(options: RequestOptions, { desk, handlers, signing }: RequestParts) {
+    this.desk = desk
+    this.door = new Door(options.door)
+    this.#options = options
+    this.#bounds = { ...usualBounds, ...options.bounds }
+    this.#handlers = handlers
+    this.#signing = signing
+  }
+
+  /** Never rejects: what goes wrong is the answer, and in the log. */
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const id = randomName()
+    const startedAt = performance.now()
+    const facts: Facts = { route: '' }
+    response.setHeader('glovebox-request', id)
+    if (this.#stopping.signal.aborted) response.setHeader('connection', 'close')
+    try {
+      const pass = (): Promise<void> => this.#pass(request, response, { id, facts })
+      await (this.#options.within?.(request.headers, pass) ?? pass())
+    } catch (error) {
+      facts.failure = error
+      // What was not read of the request is not waited for.
+      if (!request.complete && !response.headersSent) response.setHeader('connection', 'close')
+      sendError(response, error)
+    } finally {
+      this.#log(facts, { id, ms: performance.now() - startedAt, method: request.method ?? '', status: response.statusCode })
+    }
+  }
+
+  /** Nothing new is taken from now on, and streams that only tell of what happens end. */
+  stop(): void {
+    this.#stopping.abort(new SandboxError('closed', 'the server stops'))
+  }
+
+  /** Throws SandboxError('unauthorized'), the same whatever is wrong with the key. */
+  async authenticate(request: IncomingMessage): Promise<Actor> {
+    const { authorization } = request.headers
+    const { trusted, keys } = this.#options
+    if (authorization === undefined && trusted) return trusted
+    const [, secret] = /^Bearer ([\x21-\x7e]{1,500})$/i.exec(authorization ?? '') ?? []
+    if (secret === undefined) throw new HttpError(401, 'a key is needed', { hint: 'glovebox keys create' })
+    const source = request.socket.remoteAddress
+    return keys.authenticate(secret, source === undefined ? {} : { source })
+  }
+
+  /** As this actor has it, or as another tenant has it that an admin names. */
+  platformOf(actor: Actor, request: IncomingMessage, id: string): Promise<Platform> {
+    const tenant = request.headers['glovebox-tenant']
+    if (Array.isArray(tenant)) throw new HttpError(400, 'glovebox-tenant: stands twice')
+    return this.#options.house.platformFor(actor, { request: id, ...(tenant !== undefined && { tenant }) })
+  }
+
+  find(method: string, path: string): Match {
+    const match = this.router.match(method, path)
+    if (!match) throw new HttpError(404, 'path: there is no such route', { hint: 'curl $GLOVEBOX_URL/v1/openapi.json' })
+    return match
+  }
+
+  async #pass(request: IncomingMessage, response: ServerResponse, { id, facts }: { readonly id: string; readonly facts: Facts }): Promise<void> {
+    const entered = this.door.enter(request)
+    if (this.door.answerOrigin(request, response)) return
+    if (entered.label !== undefined) return this.#passByName(request, response, { id, facts, label: entered.label })
+    const match = this.find(entered.method, entered.path)
+    facts.route = match.name
+    const { scope } = match.route
+    if (scope === 'public' || scope === 'signed') return this.#answer({ request, response, id, entered, match }, nobody)
+    const actor = await this.authenticate(request)
+    facts.actor = actor
+    if (this.#stopping.signal.aborted) throw new SandboxError('unavailable', 'the server stops, and takes nothing new')
+    checkScope(actor, scope)
+    return this.#answer({ request, response, id, entered, match }, actor)
+  }
+
+  /** A port that has a name of its own: all below it is the program's. */
+  async #passByName(request: IncomingMessage, response: ServerResponse, { id, facts, label }: ByName): Promise<void> {
+    facts.route = 'ports.byName'
+    const grant = this.#signing.openLabel(label)
+    const actor = actorOf(grant)
+    facts.actor = actor
+    const { signal, done } = this.#follow(request, response, actor)
+    try {
+      const platform = await this.#options.house.platformFor(actor, { request: id })
+      const where = { platform, sandbox: grant.sandbox, port: grant.port ?? 0, path: request.url ?? '/' }
+      await passRequest(request, response, { ...where, isBeside: false, isKeyOurs: false, signal })
+    } finally {
+      done()
+    }
+  }
+
+  async #answer(asked: Asked, actor: Actor): Promise<void> {
+    const { request, response, match, entered, id } = asked
+    checkIds(match)
+    const stream = streamFor(request, match)
+    const query = parseQuery(match.name, match.route.takes === 'raw' ? '' : entered.search)
+    checkContentType(request, match.route)
+    const body = match.route.takes === undefined ? parseBody(match.name, await readJson(request, this.#bounds)) : undefined
+    const { signal, gone, done } = this.#follow(request, response, actor)
+    try {
+      const platform = match.route.scope === 'public' || match.route.scope === 'signed' ? noPlatform : await this.platformOf(actor, request, id)
+      const pieces = bodyPieces(request, this.#bounds)
+      const call = { name: match.name, params: match.params, query, body, actor, platform, signal, gone, stream, pieces, request, response, requestId: id }
+      const answer = await this.#made(call as Call, asked)
+      const told = answer.kind === 'events' && match.route.reply === 'events' ? { ...answer, events: until(answer.events, this.#stopping.signal) } : answer
+      await sendAnswer(response, told, { stream, gone })
+    } finally {
+      done()
+    }
+  }
+
+  /** Once for an `Idempotency-Key`, where there is one. */
+  #made(call: Call, { match, entered, request }: Asked): Promise<Answer> {
+    const make = (): Promise<Answer> => (this.#handlers[match.name] as Handler<typeof match.name>)(call)
+    const key = request.headers[wireHeaders.idempotency]
+    if (!match.route.creates || key === undefined) return make()
+    const asked = [match.name, entered.path, entered.search, call.body]
+    return this.#idempotency.run({ tenant: call.actor.tenant, key: String(key), asked, isSecret: match.name === 'keys.create' }, make)
+  }
+
+  /** `signal` aborts when the other side is gone, or calls off what it gave a name to; `gone` only for the first. */
+  #follow(request: IncomingMessage, response: ServerResponse, actor: Actor) {
+    const [calling, leaving] = [new AbortController(), new AbortController()]
+    const onClose = (): void => {
+      if (response.writableFinished) return
+      const reason = new SandboxError('closed', 'whoever asked is gone')
+      leaving.abort(reason)
+      calling.abort(reason)
+    }
+    response.once('close', onClose)
+    const named = request.headers[wireHeaders.call]
+    const name = typeof named === 'string' && /^[a-z0-9]{16,64}$/.test(named) ? this.desk.calls.add(actor.tenant, calling, named) : undefined
+    const done = (): void => {
+      response.off('close', onClose)
+      if (name !== undefined) this.desk.calls.remove(name)
+    }
+    return { signal: calling.signal, gone: leaving.signal, done }
+  }
+
+  #log({ route, actor, failure }: Facts, { id, ms, method, status }: { id: string; ms: number; method: string; status: number }): void {
+    const known = failure === undefined ? undefined : asSandboxError(failure)
+    this.#options.log?.({
+      at: new Date().toISOString(),
+      request: id,
+      method: method.slice(0, 10),
+      route,
+      status: known ? statusOf(known) : status,
+      ms: Math.round(ms * 10) / 10,
+      ...(actor && { tenant: actor.tenant, key: actor.key }),
+      ...(known && { error: known.code }),
+      ...(known && known !== failure && { defect: failure instanceof Error ? (failure.stack ?? failure.message) : String(failure) }),
+    })
+  }
+}
+
+interface ByName {
+  readonly id: string
+  readonly facts: Facts
+  readonly label: string
+}
+
+/** Once it is known who asks: what cannot be an id is no id of anything. */
+export function checkIds({ params }: Match): void {
+  for (const name of ['id', 'pool']) if (params[name] !== undefined) parseWith(idSchema, params[name], name)
+}
+
+/** The same, ended by the reason of the signal. */
+async function* until(source: AsyncIterable<WireEvent>, signal: AbortSignal): AsyncGenerator<WireEvent, void, undefined> {
+  yield* leaving(source, signal)
+  signal.throwIfAborted()
+}
+
+const nobody: Actor = { key: '', tenant: '', scopes: [] }
+/** Of routes that ask nothing of one. */
+const noPlatform = {} as Platform
+
+export function checkScope(actor: Actor, scope: Scope): void {
+  const has = Math.max(...actor.scopes.map((each) => scopes.indexOf(each)))
+  if (has >= scopes.indexOf(scope)) return
+  throw new SandboxError('forbidden', `this needs a key for ${scope}`, { hint: `glovebox keys create --scope ${scope}` })
+}
+
+/** What the answer is sent as, where it is one that comes piece by piece. */
+function streamFor({ headers }: IncomingMessage, { route }: Match): StreamType | undefined {
+  if (route.reply === 'result') return acceptedStream(headers.accept)
+  if (route.reply === 'bytes') return acceptedStream(headers.accept) === media.frames ? media.frames : undefined
+  return route.reply === 'events' ? (acceptedStream(headers.accept) ?? media.ndjson) : undefined
+}

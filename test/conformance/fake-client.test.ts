@@ -1,0 +1,3 @@
+import { hold } from './hold.js'
+
+hold('fake', 'client')
