@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What takes minutes and needs no run at every change: the same tests as in `npm test`, with the whole number of names, attempts and requests, and all that is asked of gVisor.
+// What takes minutes and needs no run at every change: the same tests as in `npm test`, with the whole number of names, attempts and requests, and all that is asked of slow drivers.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { runVitest } from './testing/suites.mjs'
 import { countLine, suiteBlock } from './testing/summary.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const conformance = ['driver', 'engine'].map((depth) => `test/conformance/oci-runsc-${depth}.test.ts`)
+const conformance = ['oci-runsc-driver', 'oci-runsc-engine', 'oci-crun-engine'].map((name) => `test/conformance/${name}.test.ts`)
 const server = ['test/server/killed-bwrap.test.ts', 'test/server/fuzz.test.ts']
 const deepTests = ['test/sandbox/many-names.test.ts', 'test/sandbox/swapped-mount.test.ts', ...conformance, ...server]
 

@@ -11,6 +11,14 @@ export interface HoldOptions extends Pick<Twist, 'platform'> {
   readonly isDeep?: (id: string) => boolean
 }
 
+/** What depends on what a driver does with limits, endings and pauses; the rest is the engine's with every driver, or was asked of the driver by itself. */
+const often = ['attacks/', 'lifetime/', 'limits/', 'pause/', 'pools/', 'receipts/']
+
+/** At the depth of the engine, where another driver of the same kind is asked everything, or every sandbox takes long. */
+export function isEnginesOwn(id: string): boolean {
+  return !often.some((group) => id.startsWith(group))
+}
+
 /** Every case as a test of its own, skipped for the reason the subject's probe gives. The docker driver gets an engine of its own where there can be one. */
 export function hold(driver: DriverName, depth: 'driver' | 'engine' | 'client', { isDeep = () => false, ...twist }: HoldOptions = {}): void {
   const impossible = driver === 'docker' ? noDockerEngine() : undefined

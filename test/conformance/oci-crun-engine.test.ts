@@ -1,3 +1,3 @@
-import { hold } from './hold.js'
+import { hold, isEnginesOwn } from './hold.js'
 
-hold('oci:crun', 'engine')
+hold('oci:crun', 'engine', { isDeep: isEnginesOwn })
