@@ -1,5 +1,6 @@
 import { findProgram, readHostFacts } from '../../cell/facts.js'
 import type { Mechanism } from '../../cell/probe.js'
+import type { Enforcement } from '../../contract/driver.js'
 import { installCommand } from '../../sys/install-command.js'
 import { sentryBytes } from './gvisor-cgroup.js'
 import type { Gvisor } from './gvisor-platform.js'
@@ -16,7 +17,18 @@ const lacks = {
   'direct-network': 'the network of gVisor takes no routes',
 } as const
 
+/** The latest that was seen to keep to the number of its pids group; that of 2024-07-29 now and then let 52 through where 32 were allowed. */
+const lastExact = 20221219
+
+/** `20221219.0 ptrace`: it counts by days. A version that cannot be read is none that was tried. */
+export function processesOf(version: string): Enforcement {
+  const day = Number(/^\d{8}(?=\.|$| )/.exec(version)?.[0] ?? Number.NaN)
+  if (day <= lastExact) return { enforced: true, by: "a group of gVisor's own kernel for all programs of the sandbox", min: 1 }
+  return { enforced: false, why: `gVisor later than ${lastExact} does not always keep to the number of its own group` }
+}
+
 export function gvisorMechanism(path: () => string | undefined, gvisor: () => Promise<Gvisor>): Mechanism<OciFacts> {
+  let version = ''
   return {
     ...judgesOf({ name: 'runsc' }),
     driver: 'oci:runsc',
@@ -38,7 +50,8 @@ export function gvisorMechanism(path: () => string | undefined, gvisor: () => Pr
               () => '',
             )
           : ''
-      return { ...readHostFacts(), program: program && { ...program, version: `${program.version}${platform}` }, install: installCommand('runsc') }
+      version = `${program?.version ?? ''}${platform}`
+      return { ...readHostFacts(), program: program && { ...program, version }, install: installCommand('runsc') }
     },
     limits: (limits, cgroups) => ({
       ...limits,
@@ -46,7 +59,7 @@ export function gvisorMechanism(path: () => string | undefined, gvisor: () => Pr
       readRate: { enforced: false, why: 'rates of disks were not tried with gVisor' },
       writeRate: { enforced: false, why: 'rates of disks were not tried with gVisor' },
       cpuTime: { enforced: false, why: 'what the processor does for gVisor is counted for the sandbox as a whole' },
-      processes: { enforced: true, by: "a group of gVisor's own kernel for all programs of the sandbox", min: 1 },
+      processes: processesOf(version),
       ...(cgroups &&
         limits.memory.enforced && {
           memory: { ...limits.memory, by: `${limits.memory.by}, around the sandbox with ${sentryBytes / 2 ** 20} MiB for gVisor itself`, whole: true },

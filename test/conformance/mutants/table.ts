@@ -76,7 +76,7 @@ export const wardenMutants: readonly Mutant[] = [
     driver: 'fake',
     depth: 'driver',
     twist: { connect: lyingWarden({ exit: (exit) => (exit.kind === 'signaled' ? { ...exit, kind: 'exited', code: 128 + exit.code } : exit) }) },
-    caughtBy: ['endings/signals', 'endings/real-time-signal', 'endings/self-stopped', 'lifetime/kill-tree'],
+    caughtBy: ['endings/signals', 'endings/real-time-signal', 'endings/clean-signals', 'endings/self-stopped', 'lifetime/kill-tree'],
   },
   {
     name: 'cuts exit codes to seven bits',

@@ -3,6 +3,7 @@ import type { CellPlan } from '../../../src/cell/arguments.js'
 import { defaultLimits } from '../../../src/contract/limit-words.js'
 import { enterAsOne, sentryBytes, withSentry } from '../../../src/drivers/oci/gvisor-cgroup.js'
 import { sandboxArgv, sandboxConfig } from '../../../src/drivers/oci/gvisor-config.js'
+import { processesOf } from '../../../src/drivers/oci/gvisor-probe.js'
 import { observeTold, parseToldOfCell, parseToldStatus } from '../../../src/drivers/oci/gvisor-told.js'
 import { wordsOfRunsc } from '../../../src/drivers/oci/gvisor-words.js'
 import type { CellCgroup } from '../../../src/sys/cell-cgroup.js'
@@ -160,4 +161,11 @@ test('the last line of a runsc that failed is told from that of others', () => {
   )
   expect(wordsOfRunsc('W1117 19:51:05.233399   14565 util.go:64] FATAL ERROR: unknown platform: systrap')).toBe('runsc: unknown platform: systrap')
   expect(wordsOfRunsc('warden: mount disk at /tmp: Invalid argument')).toBeUndefined()
+})
+
+test('a number of processes is promised of the versions that keep to it, and of no other', () => {
+  expect(['20221219.0 ptrace', '20220815 ptrace', '20221219'].map((version) => processesOf(version).enforced)).toEqual([true, true, true])
+  expect(['20240729.0 systrap', 'unknown ptrace', '', '1.2', '202212190'].map((version) => processesOf(version).enforced)).toEqual(
+    Array.from({ length: 5 }, () => false),
+  )
 })

@@ -56,8 +56,8 @@ describe('a runtime of virtual machines', () => {
     expect(await obstaclesOf('krun', pretend('failing', 'echo "could not load libkrun.so.1" >&2; exit 1'))).toMatchObject([
       { why: 'krun: could not load libkrun.so.1' },
     ])
-    expect(await obstaclesOf('kata', pretend('old-words', 'echo "No help topic for \'run\'" >&2; exit 3'))).toMatchObject([
-      { why: "kata-runtime: No help topic for 'run' (since version 2 it starts no container by itself, but only for containerd)" },
+    expect(await obstaclesOf('kata', pretend('without-run', `echo 'Invalid command "run"' >&2; exit 1`))).toMatchObject([
+      { why: 'kata-runtime: Invalid command "run" (since version 2 it starts no container by itself, but only for containerd)' },
     ])
   })
 
