@@ -65,7 +65,7 @@ export const sandboxShapes = {
     }),
   },
   'sandboxes.receipt': { reply: receiptSchema },
-  'sandboxes.events': { event: sandboxEvent },
+  'sandboxes.events': { query: z.strictObject({ hold: flagSchema.optional() }), event: sandboxEvent },
   'sandboxes.release': { body: z.strictObject({}), reply: z.strictObject({ network: networkSummary.optional() }) },
   'sandboxes.changes': {
     query: z.strictObject({ target: z.string(), ...pageQuery }),
