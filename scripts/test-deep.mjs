@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What takes minutes and needs no run at every change: the same tests as in `npm test`, with the whole number of names and of attempts.
+// What takes minutes and needs no run at every change: the same tests as in `npm test`, with the whole number of names, attempts and requests.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { runVitest } from './testing/suites.mjs'
 import { countLine, suiteBlock } from './testing/summary.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const deepTests = ['test/sandbox/many-names.test.ts', 'test/sandbox/swapped-mount.test.ts']
+const deepTests = ['test/sandbox/many-names.test.ts', 'test/sandbox/swapped-mount.test.ts', 'test/server/killed-bwrap.test.ts', 'test/server/fuzz.test.ts']
 
 /** @returns {Promise<number>} the exit code */
 async function main() {

@@ -9,10 +9,10 @@ import type { TenantRooms } from './tenants/index.js'
 import { engineOptions } from './compose.js'
 import { Engine } from './engine/engine.js'
 import { documentSigner, signatureProblem } from './receipt/index.js'
-import { ownPart, serverFolder, serverPlace, snapshotPlace } from './sys/places.js'
+import { ownPart, serverFolder, serverPlace, snapshotFolder, snapshotPlace } from './sys/places.js'
 import { findReceiptKey, loadReceiptKey } from './sys/receipt-key.js'
 import { hasSqlite } from './sys/sqlite.js'
-import { createSnapshotStore } from './templates/snapshots.js'
+import { createSnapshotStore, sweepSnapshots, tenantPrefix } from './templates/snapshots.js'
 import { createEventBus } from './watch/event-bus.js'
 import type { HouseWatch } from './watch/house-watch.js'
 
@@ -27,7 +27,7 @@ export interface Ledger extends TenantRooms {
 }
 
 export interface LedgerOptions {
-  /** Instead of the usual place; only its owner may write there. */
+  /** Instead of the usual place; made when it is missing, and refused when others may write there. */
   readonly folder?: string
   /** With less room than that, nothing new is taken. */
   readonly leastFreeBytes?: number
@@ -36,7 +36,8 @@ export interface LedgerOptions {
 }
 
 /** Those of this machine's user. Heads of the trail are signed with the key that signs receipts. */
-export async function openLedger({ folder = serverPlace(), ...options }: LedgerOptions = {}): Promise<Ledger> {
+export async function openLedger({ folder: given, ...options }: LedgerOptions = {}): Promise<Ledger> {
+  const folder = given === undefined ? serverPlace() : ownPart(given, '.')
   const [{ openAuditTrail }, { openTenants }] = await Promise.all([import('./audit/index.js'), import('./tenants/index.js')])
   const { privateKey, publicKey } = await loadReceiptKey()
   const signing: Signing = { sign: documentSigner(privateKey), problemOf: (document) => signatureProblem(document, publicKey) }
@@ -75,7 +76,7 @@ export interface HouseSettings extends PlatformSettings {
 
 /**
  * The platforms of all tenants, each an engine of its own, so that neither a cell nor a snapshot's name is ever another's; drivers, templates and the way out are shared. Tells first, in
- * the trail, what an earlier server left. Whoever opens it disposes of it, before the ledger.
+ * the trail, which sandboxes an earlier server left, and takes away the halves of snapshots that it did. Whoever opens it disposes of it, before the ledger.
  */
 export async function openHouse({ trail, tenants, quotas }: Ledger, { watch, ...settings }: HouseSettings = {}): Promise<House> {
   const events = createEventBus({ keep: keptEvents })
@@ -83,6 +84,7 @@ export async function openHouse({ trail, tenants, quotas }: Ledger, { watch, ...
   const [{ auditedPlatform, beginServing, Watch }, { TenantHouse }] = await Promise.all([import('./audit/index.js'), import('./tenants/index.js')])
   const { policy, egress, onIdleExit: _, ...shared } = engineOptions(settings)
   const snapshots = (): string => settings.snapshotDir ?? snapshotPlace()
+  await sweepSnapshots(settings.snapshotDir ?? snapshotFolder())
   const lost = await beginServing(trail, { version: shared.machine.version, pid: process.pid })
   return new TenantHouse({
     tenants,
@@ -98,7 +100,7 @@ export async function openHouse({ trail, tenants, quotas }: Ledger, { watch, ...
         get policy() {
           return order.policy()
         },
-        snapshots: createSnapshotStore(order.tenant === defaultTenant ? snapshots : () => ownPart(snapshots(), `tenant-${order.tenant}`)),
+        snapshots: createSnapshotStore(order.tenant === defaultTenant ? snapshots : () => ownPart(snapshots(), `${tenantPrefix}${order.tenant}`)),
         // One for all: it ends with the house.
         ...(egress && { egress: { ...egress, close: () => Promise.resolve() } }),
       })

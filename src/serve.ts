@@ -2,6 +2,7 @@
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync, unwatchFile, watchFile } from 'node:fs'
 import { connect, isIP } from 'node:net'
 import { resolve } from 'node:path'
+import { createSecureContext } from 'node:tls'
 import { policyInForce, templateBuilder } from './compose.js'
 import { SandboxError } from './contract/errors.js'
 import type { PolicyInput, PresetName } from './contract/policy.js'
@@ -39,7 +40,7 @@ export interface Serving {
   readonly url: string
   /** Whether there is a key that could be used. */
   readonly hasKeys: boolean
-  /** What is under way may end within the grace. */
+  /** What is under way may end within the grace. Idempotent. */
   close(options?: { readonly graceMs?: number }): Promise<void>
 }
 
@@ -65,15 +66,13 @@ export async function startServing(options: ServeOptions): Promise<Serving> {
     const server = serverOf(options, { house, ledger, watch })
     const { url } = await listenPrivately(server, at)
     const unwatch = watchTls(options.tls, server)
-    return {
-      url,
-      hasKeys,
-      close: async (grace = {}) => {
-        unwatch()
-        await server.close(grace)
-        await closeAll()
-      },
+    let closed: Promise<void> | undefined
+    const close = async (grace: { readonly graceMs?: number }): Promise<void> => {
+      unwatch()
+      await server.close(grace)
+      await closeAll()
     }
+    return { url, hasKeys, close: (grace = {}) => (closed ??= close(grace)) }
   } catch (error) {
     await closeAll()
     throw error
@@ -90,6 +89,19 @@ async function openWatch(log: LogTarget | undefined): Promise<HouseWatch> {
     ...(log && { logger: createLogger({ target: log, redact: redactText }) }),
     ...(tracing && { tracing }),
   })
+}
+
+/**
+ * What nobody caught is a defect of ours, told in the log; it does not end the sandboxes of everyone. What acts do is in the trail before, whatever comes of them. For a process that does
+ * nothing else than to serve.
+ */
+export async function outliveStrays(target: LogTarget): Promise<Disposable> {
+  const { redactText } = await import('./audit/redact.js')
+  const logger = createLogger({ target, redact: redactText })
+  const onStray = (error: unknown, origin: string): void =>
+    logger.error('nobody caught this', { origin, defect: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+  process.on('uncaughtException', onStray)
+  return { [Symbol.dispose]: () => process.off('uncaughtException', onStray) }
 }
 
 function openDescriptors(): number | undefined {
@@ -190,12 +202,21 @@ function readTls({ cert, key, clientCa }: TlsFiles): TlsOptions {
       throw new SandboxError('invalid', `${flag}: ${path} cannot be read`, { cause: error })
     }
   }
-  return {
+  const options: TlsOptions = {
     cert: read(cert, 'tls-cert'),
     key: read(key, 'tls-key'),
     minVersion: 'TLSv1.2',
     ...(clientCa !== undefined && { ca: read(clientCa, 'client-ca'), requestCert: true }),
   }
+  try {
+    createSecureContext(options)
+  } catch (error) {
+    throw new SandboxError('invalid', `tls-cert: ${cert} and ${key} are no certificate and its key`, {
+      cause: error,
+      hint: `openssl x509 -noout -text -in ${cert}`,
+    })
+  }
+  return options
 }
 
 const lookEveryMs = 2000

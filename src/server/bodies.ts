@@ -10,6 +10,8 @@ export interface BodyBounds {
   readonly mostBytes: number
   /** Nothing came for so long. */
   readonly idleMs: number
+  /** All of a JSON body comes within this, however steadily it dribbles. */
+  readonly jsonMs: number
 }
 
 const types = { bytes: media.bytes, tar: media.tar } as const
@@ -32,7 +34,11 @@ function hasBody({ headers }: IncomingMessage): boolean {
 export async function readJson(request: IncomingMessage, bounds: BodyBounds): Promise<unknown> {
   if (!hasBody(request)) return {}
   const pieces: Uint8Array[] = []
-  for await (const piece of bodyPieces(request, { mostBytes: bounds.mostJsonBytes, idleMs: bounds.idleMs })) pieces.push(piece)
+  const until = performance.now() + bounds.jsonMs
+  for await (const piece of bodyPieces(request, { mostBytes: bounds.mostJsonBytes, idleMs: bounds.idleMs })) {
+    if (performance.now() > until) throw new HttpError(408, `body: did not end within ${bounds.jsonMs} ms`)
+    pieces.push(piece)
+  }
   const bytes = Buffer.concat(pieces)
   return bytes.length === 0 ? {} : parseJsonBody(bytes)
 }

@@ -50,7 +50,7 @@ export interface RequestOptions extends Pick<HouseParts, 'house' | 'keys'> {
   readonly within?: <Result>(headers: IncomingMessage['headers'], act: () => Result) => Result
 }
 
-const usualBounds: BodyBounds = { mostJsonBytes: 24 * 2 ** 20, mostBytes: 2 ** 40, idleMs: 60_000 }
+const usualBounds: BodyBounds = { mostJsonBytes: 24 * 2 ** 20, mostBytes: 2 ** 40, idleMs: 60_000, jsonMs: 120_000 }
 
 interface Asked {
   readonly request: IncomingMessage

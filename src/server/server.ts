@@ -74,7 +74,7 @@ export class GloveboxServer implements AsyncDisposable {
       socket.once('close', () => this.#sockets.delete(socket))
     })
     this.#server.on('upgrade', (request, socket, head) => void upgrades.handle({ request, socket, head }))
-    this.#server.on('clientError', (_, socket) => refuse(socket as Socket))
+    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuse(socket as Socket, statuses[error.code ?? ''] ?? '400 Bad Request'))
   }
 
   /** How many are open. */
@@ -118,9 +118,15 @@ export class GloveboxServer implements AsyncDisposable {
   }
 }
 
+/** What a parser gave up has a word of its own in HTTP. */
+const statuses: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+}
+
 /** What is no HTTP is told so, and nothing more. */
-function refuse(socket: Socket): void {
-  if (socket.writable && socket.bytesWritten === 0) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
+function refuse(socket: Socket, status: string): void {
+  if (socket.writable && socket.bytesWritten === 0) socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
   else socket.destroy()
 }
 

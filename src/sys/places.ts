@@ -70,7 +70,7 @@ export function keyFolder(facts: PlaceFacts = processFacts()): string {
   return join(facts.env.XDG_DATA_HOME || join(facts.home, '.local', 'share'), 'glovebox')
 }
 
-export function snapshotFolder(facts: PlaceFacts): string {
+export function snapshotFolder(facts: PlaceFacts = processFacts()): string {
   if (facts.env.GLOVEBOX_SNAPSHOT_DIR) return facts.env.GLOVEBOX_SNAPSHOT_DIR
   if (facts.uid === 0) return '/var/lib/glovebox/snapshots'
   return join(facts.env.XDG_DATA_HOME || join(facts.home, '.local', 'share'), 'glovebox', 'snapshots')

@@ -20,6 +20,9 @@ import { readObject } from './snapshots-object.js'
 /** Longer than a snapshot is written: of those of another boot, which may be another machine's, only time tells. */
 const forgottenMs = 24 * 3_600_000
 
+/** Of folders within a store that are stores of tenants. */
+export const tenantPrefix = 'tenant-'
+
 interface Places {
   readonly top: string
   readonly drafts: string
@@ -119,6 +122,14 @@ async function remove({ top, drafts, objects, names }: Places, reference: string
 
 function objectFolder(objects: string, id: string): string {
   return join(objects, id.replace('sha256:', ''))
+}
+
+/** What writers that were killed left in a store and in those within it, of which there may be none; nothing is made. */
+export async function sweepSnapshots(folder: string): Promise<void> {
+  const within = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  if (within.some(({ name }) => name === 'drafts')) await sweep(folder, join(folder, 'drafts'))
+  const stores = within.filter((entry) => entry.isDirectory() && entry.name.startsWith(tenantPrefix))
+  for (const { name } of stores) await sweepSnapshots(join(folder, name))
 }
 
 /** What cannot be looked at or removed stays: it is in nobody's way. */

@@ -84,15 +84,14 @@ export async function ownServer(options: Partial<ServerOptions> & { readonly ten
 
 export type OwnServer = Awaited<ReturnType<typeof ownServer>>
 
-/** One request as anyone's program would send it. */
-function ask(port: number, path: string, { method, key, body, headers = {}, from }: Asking = {}): Promise<Answer> {
+/** One request as anyone's program would send it, to a port of the loopback or to a socket. */
+export function ask(at: number | string, path: string, { method, key, body, headers = {}, from }: Asking = {}): Promise<Answer> {
   const bytes = body === undefined ? undefined : typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
   const own = { ...(key !== undefined && { authorization: `Bearer ${key}` }), ...(bytes !== undefined && { 'content-type': 'application/json' }) }
   return new Promise((resolve, reject) => {
     const sent = request(
       {
-        host: '127.0.0.1',
-        port,
+        ...(typeof at === 'string' ? { socketPath: at } : { host: '127.0.0.1', port: at }),
         path,
         ...(from !== undefined && { localAddress: from }),
         method: method ?? (body === undefined ? 'GET' : 'POST'),

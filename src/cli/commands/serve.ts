@@ -4,7 +4,7 @@ import { readPolicy } from '../../compose.js'
 import { SandboxError } from '../../contract/errors.js'
 import { durationSchema } from '../../contract/quantities.js'
 import { parseWith } from '../../contract/refusal.js'
-import { type ServeOptions, startServing } from '../../serve.js'
+import { outliveStrays, type ServeOptions, startServing } from '../../serve.js'
 import { exitCodes } from '../exit-codes.js'
 import { refuseFlag } from '../flag-values.js'
 import { watchInterrupts } from '../interrupts.js'
@@ -21,6 +21,7 @@ export async function serve(flags: ServeFlags): Promise<number> {
   const options = optionsOf(flags)
   using interrupts = watchInterrupts()
   const serving = await startServing(options)
+  using _strays = await outliveStrays(process.stderr)
   say(`listening at ${serving.url}`)
   const inState = flags.state === undefined ? '' : `GLOVEBOX_SERVER_DIR=${inShell(resolve(flags.state))} `
   if (!serving.hasKeys) say(`there is no key yet: ${inState}${asTyped('glovebox keys create')}`)
