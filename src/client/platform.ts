@@ -52,7 +52,7 @@ export class ClientPlatform implements Platform {
 
   async create(spec: SpecInput, options: CreationOptions = {}): Promise<SandboxInfo> {
     const { signal, onRequest } = checkCreation(options)
-    const query = onRequest ? { approvals: true } : {}
+    const query = { ...(onRequest && { approvals: true }), ...(this.#own && { hold: true }) }
     const made = await this.#wire.call('sandboxes.create', { params: {}, query, body: spec, what: 'spec', signal })
     if (this.#own) this.#own.set(made.id, await this.#hold(made.id))
     return entrusted(this.#wire, made, onRequest)

@@ -35,7 +35,12 @@ export const sandboxEvent = z.union([
 const entryState = z.enum(['file', 'folder', 'link', 'removed', 'other'])
 
 export const sandboxShapes = {
-  'sandboxes.create': { query: z.strictObject({ approvals: flagSchema.optional() }), body: specSchema, judged: true, reply: infoReply },
+  'sandboxes.create': {
+    query: z.strictObject({ approvals: flagSchema.optional(), hold: flagSchema.optional() }),
+    body: specSchema,
+    judged: true,
+    reply: infoReply,
+  },
   'sandboxes.list': { query: z.strictObject({ ...filterQuery, ...pageQuery }), reply: pageOf(infoReply) },
   'sandboxes.closeAll': {
     query: z.strictObject({ ...filterQuery, all: flagSchema.optional() }),

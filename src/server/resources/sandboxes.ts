@@ -72,7 +72,12 @@ export function sandboxHandlers(desk: Desk): Handlers<Names> {
   return {
     'sandboxes.create': (call) => {
       desk.checkSpec(call.body)
-      return created(call, { desk, approvals: call.query.approvals }, (options) => call.platform.create(call.body, options))
+      const { approvals, hold } = call.query
+      return created(call, { desk, approvals }, async (options) => {
+        const made = await call.platform.create(call.body, options)
+        if (hold) desk.holders.expect(made.id, () => call.platform.close(made.id))
+        return made
+      })
     },
     'sandboxes.list': async ({ platform, query, signal }) => {
       const found: SandboxInfo[] = []
@@ -103,6 +108,7 @@ export function sandboxHandlers(desk: Desk): Handlers<Names> {
       const told = platform.life.events(params.id, { signal })
       // So that a sandbox that is not there is told by the status.
       await platform.info(params.id, { signal })
+      if (query.hold) desk.holders.came(params.id)
       return events((query.hold ? held(told, { gone, close: () => platform.close(params.id) }) : told) as AsyncIterable<never>)
     },
     'sandboxes.release': async ({ platform, params }) => json(await platform.pools.release(params.id)),
