@@ -13,6 +13,7 @@ export const infoReply = z.strictObject({
   spec: jsonObject,
   templateId: z.string().optional(),
   imageDigest: z.string().optional(),
+  pool: z.enum(['hit', 'miss']).optional(),
   tenant: z.string().optional(),
   driver: z.string(),
   tier: z.enum(tiers),
