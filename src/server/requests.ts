@@ -2,6 +2,7 @@
  * What a request passes, in this order: the name that the server was called by and the page that asks; the route; the key; what the key is for; the query and the
  * body; then a handler, which is given the platform as the key's tenant has it.
  */
+import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SandboxError } from '../contract/errors.js'
 import type { Platform } from '../contract/platform.js'
@@ -90,6 +91,8 @@ export class Requests {
     this.#bounds = { ...usualBounds, ...options.bounds }
     this.#handlers = handlers
     this.#signing = signing
+    // As many as there are streams of events.
+    setMaxListeners(0, this.#stopping.signal)
   }
 
   /** Never rejects: what goes wrong is the answer, and in the log. */
