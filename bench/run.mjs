@@ -1,6 +1,6 @@
 /**
  * Side by side, in one run: what sandboxed runs cost beside a plain spawn and beside the peers, which are made ready first and removed afterwards, also on Ctrl-C.
- * `npm run bench [-- --rounds N] [--only SECTION]… [--without-peers] [--json] [--out DIR]`. A missed goal ends it with exit code 1.
+ * `npm run bench [-- --rounds N] [--minutes N] [--only SECTION]… [--without-peers] [--json] [--out DIR]`. A missed goal ends it with exit code 1.
  */
 import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
@@ -14,6 +14,7 @@ import { oci } from './oci.mjs'
 import { openPeers } from './peers/peers.mjs'
 import { price } from './price.mjs'
 import { fillReadme } from './readme.mjs'
+import { server } from './server.mjs'
 import { transfers } from './transfers.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -21,6 +22,8 @@ const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '60' },
     only: { type: 'string', multiple: true, default: [] },
+    /** Of the mixed load of the server. */
+    minutes: { type: 'string', default: '1' },
     out: { type: 'string' },
     json: { type: 'boolean', default: false },
     'without-peers': { type: 'boolean', default: false },
@@ -28,7 +31,7 @@ const { values } = parseArgs({
 })
 const cli = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-const all = [...sections, oci, gvisor, docker, price, transfers]
+const all = [...sections, oci, gvisor, docker, price, transfers, server]
 const stop = new AbortController()
 // Before the peers take over what is left.
 const without = layDownBurdens()
@@ -37,6 +40,7 @@ const say = (line) => process.stderr.write(`… ${line}\n`)
 function check() {
   const stranger = values.only.find((name) => !all.some((section) => section.name === name))
   if (stranger !== undefined) throw new Error(`--only: there is no section ${stranger}; there are ${all.map(({ name }) => name).join(', ')}`)
+  if (!(Number(values.minutes) > 0)) throw new Error(`--minutes: expected a number, got ${values.minutes}`)
   if (!/^[1-9]\d*$/.test(values.rounds)) throw new Error(`--rounds: expected a whole number, got ${values.rounds}`)
 }
 
@@ -58,7 +62,15 @@ async function withPeers(chosen, act) {
 async function measure(chosen, peers) {
   const platform = library.createPlatform()
   try {
-    const ground = { ...library, platform, cli: [process.execPath, cli], peers, rounds: Number(values.rounds), signal: stop.signal }
+    const ground = {
+      ...library,
+      platform,
+      cli: [process.execPath, cli],
+      peers,
+      rounds: Number(values.rounds),
+      minutes: Number(values.minutes),
+      signal: stop.signal,
+    }
     const tables = []
     for (const section of chosen) {
       say(section.title)

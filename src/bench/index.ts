@@ -15,13 +15,14 @@ export { dockerCliName, srtCliName } from './cold.js'
 export { environmentOf, layDownBurdens, versionOf } from './environment.js'
 export { atLeast, atMost, ratioOf } from './goals.js'
 export type { Ground, Section } from './ground.js'
-export { pssBytes } from './host-processes.js'
+export { descendantsOf, pssBytes } from './host-processes.js'
 export { renderGoal, renderMarkdown, renderTable } from './markdown.js'
 export { missedGoals, type Report, type Table } from './report.js'
 export { writeReport } from './report-files.js'
 export { sampleInterleaved } from './sampling.js'
 export { renderSummary } from './summary.js'
 export { expectOne, python } from './subjects.js'
+export { measureThroughput } from './throughput.js'
 
 /** In the order in which they are measured. */
 export const sections: readonly Section[] = [cold, oneShots, prepared, sustained, warm, code, egress, idle, many]

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { localActor, openLedger } from '../../src/ledger.js'
-import { type CliResult, cli, cliPath, exitCodeOf, parseAs } from './cli.js'
+import { type CliResult, cli, cliPath, exitCodeOf, parseAs, startCli } from './cli.js'
 import { until } from './lasting.js'
 import { isBwrapReady } from './machine.js'
 
@@ -53,6 +53,21 @@ describe.skipIf(!isBwrapReady)('GLOVEBOX_URL and GLOVEBOX_KEY', () => {
     expect((await remote(['run', '-q', '--upload', join(top, 'up'), '--download', `up:${join(top, 'down')}`, '--', 'true'])).code).toBe(0)
     expect(readFileSync(join(top, 'down'), 'utf8')).toBe('sent\n')
     expect((await remote(['ls', '-q'])).stdout).toBe('')
+  })
+
+  test.each([
+    ['run', '-q', '--', 'sleep', '100'],
+    ['code', '-q', '-c', 'import time; time.sleep(100)'],
+  ])('%s that is killed leaves no sandbox there', async (...args) => {
+    const live = async (): Promise<number> => {
+      const answer = await fetch(`${env.GLOVEBOX_URL}/v1/sandboxes`, { headers: { authorization: `Bearer ${env.GLOVEBOX_KEY}` } })
+      return ((await answer.json()) as { readonly items: readonly unknown[] }).items.length
+    }
+    expect(await live()).toBe(0)
+    const killed = startCli(args, env)
+    await until(async () => (await live()) === 1, 'its sandbox', 30_000)
+    killed.kill('SIGKILL')
+    await until(async () => (await live()) === 0, 'the end of its sandbox', 20_000)
   })
 
   test('and so are sandboxes that last, with every command', async () => {
