@@ -140,6 +140,8 @@ export async function endProcess(process: SpawnedProcess, remains: () => readonl
   channel.resume()
   if (!(await within(ended, graceMs))) killInside(process.pid)
   if (!(await within(ended, graceMs))) process.signal('SIGKILL')
+  // Whatever is left of it may still hold the streams, whose end is waited for.
+  if (!(await within(ended, graceMs))) await killRemains(remains)
   const end = await ended
   channel.destroy()
   if (end.signal === null) return true

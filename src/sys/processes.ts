@@ -17,7 +17,7 @@ export function findProcesses(matches: (pid: number) => boolean): number[] {
 /** Those of this user. What another calls a process of theirs is theirs to say: it must neither be ended here nor keep anything from ending. */
 export function findOwnProcesses(matches: (pid: number) => boolean): number[] {
   const own = process.getuid?.()
-  return findProcesses((pid) => matches(pid) && uidOf(pid) === own)
+  return findProcesses((pid) => uidOf(pid) === own && matches(pid))
 }
 
 export function parentOf(pid: number): number {
@@ -31,6 +31,11 @@ export function uidOf(pid: number): number {
 
 export function argumentsOf(pid: number): string[] {
   return readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0')
+}
+
+/** As the kernel tells it. */
+export function mountTableOf(pid: number): string {
+  return readFileSync(`/proc/${pid}/mountinfo`, 'latin1')
 }
 
 /** Quiet when it is gone. */

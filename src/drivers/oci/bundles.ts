@@ -8,7 +8,7 @@ import type { Lease } from '../../cell/lease.js'
 import { writingTo } from '../../sys/folder-error.js'
 import { currentOwner, isAlive, ownerName, parseOwner } from '../../sys/owner.js'
 import { statePlace } from '../../sys/places.js'
-import { argumentsOf, findOwnProcesses, killProcess } from '../../sys/processes.js'
+import { argumentsOf, findOwnProcesses, killProcess, mountTableOf } from '../../sys/processes.js'
 
 export interface Bundle {
   readonly folder: string
@@ -85,9 +85,13 @@ function removeGroup(folder: string): void {
   }
 }
 
-/** Those of the runtime name it, wherever it was shown to them; the cell's own are known by their ids. */
+/**
+ * Those of the runtime name it, wherever it was shown to them; the cell's own are known by their ids. What a runtime starts before the container's first process is
+ * executed has no word of it and outlives a runtime that is killed: where there are no ids to know it by, it is known by what it sees mounted.
+ */
 function processesOf(bundle: string): number[] {
-  return findOwnProcesses((pid) => argumentsOf(pid).some((word) => word.includes(basename(bundle))))
+  const name = basename(bundle)
+  return findOwnProcesses((pid) => argumentsOf(pid).some((word) => word.includes(name)) || mountTableOf(pid).includes(`/${name} `))
 }
 
 /** The bundle goes last: as long as anything of the cell is left, it is known by it. */

@@ -61,7 +61,7 @@ function prepareRootless({ lease, bundle, runtime, path }: RootlessOrder): Prepa
     lease: withBundle(lease, bundle),
     isWithin: true,
     argv: (plan) => {
-      bundle.write(rootlessConfig(plan))
+      bundle.write(rootlessConfig(plan, bundle.folder))
       const seen = bundleSeen(bundle)
       const words = runtime.argv({ path, bundle: seen, cellId: plan.spec.id, descriptors: handedCount(plan) })
       return rootlessArgv({ plan, bundle: bundle.folder, runtime: words })

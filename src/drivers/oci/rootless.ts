@@ -15,7 +15,12 @@ import { placeOfOnlooker } from './cgroup-place.js'
 import { newRoot } from './config.js'
 
 /** Where things are in the container, before the cell is built out of them. */
-const inContainer = { launcher: '/launcher', warden: '/warden', template: '/template', mounts: '/mounts' } as const
+const inContainer = { warden: '/warden', template: '/template', mounts: '/mounts' } as const
+
+/** Named like the bundle: whoever the runtime starts is known by what is mounted there, when it has no word of the bundle in its arguments. */
+function launcherPlace(bundle: string): string {
+  return `/${basename(bundle)}`
+}
 
 /** The kernel lets nobody give the id of a root away who could not give files capabilities, were it only in a user namespace of its own. */
 const givingAway = ['CAP_SETFCAP']
@@ -48,29 +53,29 @@ export function rootlessArgv({ plan, bundle, runtime, place = placeOfOnlooker() 
     ...place.fixed.flatMap((path) => ['--fix', path]),
     ...place.hidden.flatMap((path) => ['--hide', path]),
     ...['--runtime', '0', '--rootless', '--'],
-    ...containerWords(plan),
+    ...containerWords(plan, bundle),
     ...['--', ...runtime],
   ]
 }
 
-function containerWords(plan: CellPlan): string[] {
+function containerWords(plan: CellPlan, bundle: string): string[] {
   return [
     ...['--dir', '/proc', '--dir', newRoot],
     ...ownDevices(),
     ...plan.spec.root.binds.flatMap((_, index) => ['--ro-bind', `/tmp/${stageName(index)}`, templatePlace(index)]),
     ...placedMounts(plan).flatMap(({ name, mode }) => [mode === 'rw' ? '--bind' : '--ro-bind', `/tmp/${name}`, mountPlace(name)]),
-    ...['--ro-bind', '/tmp/warden', inContainer.warden, '--ro-bind', '/tmp/launcher', inContainer.launcher],
+    ...['--ro-bind', '/tmp/warden', inContainer.warden, '--ro-bind', '/tmp/launcher', launcherPlace(bundle)],
   ]
 }
 
 /** The container, as the OCI runtime specification tells it. Its user namespace is there already, and its first process makes the cgroup namespace when it is in its groups. */
-export function rootlessConfig(plan: CellPlan): object {
+export function rootlessConfig(plan: CellPlan, bundle: string): object {
   const capabilities = { bounding: givingAway, effective: givingAway, inheritable: [], permitted: givingAway, ambient: [] }
   return {
     ociVersion: '1.0.2',
     hostname: 'glovebox',
     root: { path: newRoot, readonly: true },
-    process: { terminal: false, cwd: '/', user: { uid: 0, gid: 0 }, env: [], args: withinArgv(plan), capabilities, noNewPrivileges: true },
+    process: { terminal: false, cwd: '/', user: { uid: 0, gid: 0 }, env: [], args: withinArgv(plan, bundle), capabilities, noNewPrivileges: true },
     mounts: [
       { destination: '/proc', type: 'proc', source: 'proc', options: ['nosuid', 'nodev', 'noexec'] },
       // As it is: a runtime that finds no mount of its own there would make devices.
@@ -81,10 +86,10 @@ export function rootlessConfig(plan: CellPlan): object {
 }
 
 /** What the first process of the container is told: the launcher, the words for a cell, and the warden with its own. */
-function withinArgv(plan: CellPlan): string[] {
+function withinArgv(plan: CellPlan, bundle: string): string[] {
   const seen = planWithin(plan)
   return [
-    inContainer.launcher,
+    launcherPlace(bundle),
     ...['--within', `${userId}`, ...handed(plan).flatMap(({ taken }) => taken)],
     ...['--', 'bwrap', '--unshare-all', '--hostname', 'glovebox', '--clearenv', '--setenv', cellVariable, plan.spec.id],
     ...['--cap-drop', 'ALL', ...givenCapabilities(plan).flatMap((name) => ['--cap-add', `CAP_${name}`])],

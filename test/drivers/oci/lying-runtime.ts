@@ -12,10 +12,12 @@ export interface Lie {
   readonly before?: string
   /** Leaves this folder open for whoever it starts. */
   readonly leaks?: string
+  /** Makes the container and does not start it, as one does that is killed between the two. */
+  readonly halts?: boolean
 }
 
 /** No shell script: the launcher starts what it has open, and that takes a program. */
-const source = (runtime: string, { config = '', before = '', leaks = '' }: Lie): string => `
+const source = (runtime: string, { config = '', before = '', leaks = '', halts = false }: Lie): string => `
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +64,8 @@ int main(int argc, char **argv)
       if (handed > 0) words[at++] = "--preserve-fds";
       if (handed > 0) words[at++] = count;
     }
-    words[at++] = argv[i];
+    if (${halts ? 1 : 0} && strcmp(argv[i], "--detach") == 0) continue;
+    words[at++] = ${halts ? 1 : 0} && strcmp(argv[i], "run") == 0 ? "create" : argv[i];
   }
   execv(${JSON.stringify(runtime)}, words);
   return 8;

@@ -55,7 +55,7 @@ test('a container without root is built by exactly these arguments', async () =>
 })
 
 test('a container without root is told by exactly this document', async () => {
-  await expect(`${JSON.stringify(rootlessConfig(plan), null, 2)}\n`).toMatchFileSnapshot('./golden/rootless.json')
+  await expect(`${JSON.stringify(rootlessConfig(plan, folder), null, 2)}\n`).toMatchFileSnapshot('./golden/rootless.json')
 })
 
 test('where there is only version 2 of cgroups the runtime sees it, and cannot change it', () => {
