@@ -1,6 +1,7 @@
 export { FileWorker } from './file-worker.js'
 export { FileFailure, type WorkerEntry, type WorkerEvent, type WorkerMatch, type WorkerProcessRow } from './file-worker-replies.js'
-export { awaitWarden, type AwaitedWarden, connectWarden, type Warden } from './client.js'
+export { awaitWarden, type AwaitedWarden, connectWarden } from './client.js'
+export type { Warden } from './warden.js'
 export type { WardenExit } from './messages.js'
 export type { WardenConnection } from './port-connection.js'
 export type { StartResult, WardenProcess } from './run.js'
