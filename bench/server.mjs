@@ -23,7 +23,7 @@ async function measure(subject, ground) {
   const { rounds, signal, minutes = 1 } = ground
   const subjects = subjectsOf(subject, ground)
   const { rows, missing } = await sampleInterleaved(subjects, { rounds: rounds * 2, warmups: 5, pauseMs: 5, signal })
-  const busy = await measureThroughput(subjects, { concurrency: callers, rounds: Math.ceil(rounds / 20), sliceMs: 3000, signal })
+  const busy = await measureThroughput(subjects, { concurrency: callers, rounds: Math.ceil(rounds / 12), sliceMs: 2000, signal })
   const heldBytes = await withServer((fresh) => holdOpen(fresh, signal))
   const mixed = await mixedLoad(subject, { minutes, signal })
   const problems = problemsOf(mixed)
@@ -51,7 +51,7 @@ async function measure(subject, ground) {
 function subjectsOf(subject, { Sandbox, platform }) {
   const body = { command: python, sandbox: { template: 'python' } }
   return [
-    { name: near, run: async () => expectOne((await Sandbox.run(python, { platform, template: 'python' })).stdout) },
+    { name: near, run: async () => expectOne((await Sandbox.run(python, { platform, sandbox: { template: 'python' } })).stdout) },
     { name: far, run: async () => expectOne(JSON.parse((await subject.ask('/v1/runs', { body })).text).stdout) },
   ]
 }

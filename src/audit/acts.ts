@@ -27,8 +27,10 @@ type Ending = Pick<AuditEntry, 'sandbox' | 'receipt' | 'details'>
 
 /** What was begun and is told to be over once. */
 export interface Begun {
+  /** For whoever does not wait for it. */
+  ok(ending?: Ending): void
   /** Resolves when that is on the disk. */
-  ok(ending?: Ending): Promise<unknown>
+  told(ending?: Ending): Promise<unknown>
   failed(error: unknown): void
 }
 
@@ -86,7 +88,7 @@ export class Acts {
   ): Promise<T> {
     const begun = await this.begin(act, facts)
     let told: Promise<unknown> = Promise.resolve()
-    const result = await this.#through({ ...begun, ok: (ended) => (told = begun.ok(ended)) }, effect, ending)
+    const result = await this.#through({ ...begun, ok: (ended) => void (told = begun.told(ended)) }, effect, ending)
     await Promise.race([told, sleep(mostWaitMs, undefined, { ref: false })])
     return result
   }
@@ -133,7 +135,7 @@ export class Acts {
       begun.failed(error)
       throw error
     }
-    void begun.ok(ending?.(result))
+    begun.ok(ending?.(result))
     return result
   }
 
@@ -141,8 +143,9 @@ export class Acts {
   #begun(appended: Appended): Begun {
     const { trail } = this.#doer
     return {
-      ok: (ending = {}) => this.#later(trail.finish(appended, { ...ending, outcome: { kind: 'ok' } })),
-      failed: (error) => void this.#later(trail.finish(appended, { outcome: outcomeOf(error) })),
+      ok: (ending = {}) => void this.#later(trail.finish(appended, { ...ending, outcome: { kind: 'ok' } }, { mayWait: true })),
+      told: (ending = {}) => this.#later(trail.finish(appended, { ...ending, outcome: { kind: 'ok' } })),
+      failed: (error) => void this.#later(trail.finish(appended, { outcome: outcomeOf(error) }, { mayWait: true })),
     }
   }
 

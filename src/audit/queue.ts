@@ -1,6 +1,7 @@
 /**
  * Appending in groups: what is asked for while the disk is busy is written together afterwards, with one transaction and one wait for all. What tells of an act that was done
- * is owed: it stays until it is written, and while anything is owed that could not be, nothing new is taken.
+ * is owed: it stays until it is written, and while anything is owed that could not be, nothing new is taken. What nobody waits for goes with the next that somebody does wait for, or after
+ * a moment by itself: a disk that is asked half as often answers the others sooner.
  */
 import type { AuditEntry, Appended } from '../contract/audit.js'
 import { SandboxError } from '../contract/errors.js'
@@ -9,6 +10,8 @@ import type { Link } from './chain.js'
 interface Waiting {
   readonly entry: AuditEntry
   readonly isOwed: boolean
+  /** Nobody waits for it. */
+  readonly mayWait: boolean
   readonly resolve: (appended: Appended) => void
   readonly reject: (error: unknown) => void
 }
@@ -16,6 +19,7 @@ interface Waiting {
 const mostTogether = 1000
 const mostWaiting = 20_000
 const againMs = 500
+const laterMs = 10
 
 export type WriteEntries = (entries: readonly AuditEntry[]) => Promise<readonly Link[]>
 
@@ -26,6 +30,8 @@ export class AppendQueue {
   #refusal: SandboxError | undefined
   #writing: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
+  /** While there is only what may wait. */
+  #pause: NodeJS.Timeout | undefined
 
   constructor(write: WriteEntries) {
     this.#write = write
@@ -35,19 +41,28 @@ export class AppendQueue {
   append(entry: AuditEntry): Promise<Appended> {
     if (this.#refusal) return Promise.reject(this.#refusal)
     if (this.#waiting.length >= mostWaiting) return Promise.reject(new SandboxError('busy', `${mostWaiting} records wait to be written to the audit trail`))
-    return this.#add(entry, { isOwed: false })
+    return this.#add(entry, { isOwed: false, mayWait: false })
   }
 
   /** Something that happened. */
-  owe(entry: AuditEntry): Promise<Appended> {
-    return this.#add(entry, { isOwed: true })
+  owe(entry: AuditEntry, { mayWait = false }: { readonly mayWait?: boolean } = {}): Promise<Appended> {
+    return this.#add(entry, { isOwed: true, mayWait })
+  }
+
+  /** What was asked for before is written when this resolves, unless it cannot be. */
+  async hurry(): Promise<void> {
+    for (let rounds = 0; rounds < 2 && (this.#writing || this.#waiting.length > 0) && !this.#timer; rounds++) {
+      this.#start()
+      await this.#writing
+    }
   }
 
   /** Tries once more what is owed, and settles whatever waits. */
   async close(): Promise<void> {
-    clearTimeout(this.#timer)
+    for (const timer of [this.#timer, this.#pause]) clearTimeout(timer)
     this.#timer = undefined
     await this.#writing
+    clearTimeout(this.#pause)
     if (this.#waiting.length > 0) await this.#writeSome()
     clearTimeout(this.#timer)
     const left = this.#waiting
@@ -55,18 +70,31 @@ export class AppendQueue {
     for (const { reject } of left) reject(this.#refusal ?? new SandboxError('closed', 'the audit trail was closed'))
   }
 
-  #add(entry: AuditEntry, { isOwed }: { isOwed: boolean }): Promise<Appended> {
+  #add(entry: AuditEntry, { isOwed, mayWait }: Pick<Waiting, 'isOwed' | 'mayWait'>): Promise<Appended> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ entry, isOwed, resolve, reject })
-      // All that is asked for in this turn goes together.
-      if (!this.#timer && !this.#writing) this.#writing = this.#drain()
+      this.#waiting.push({ entry, isOwed, mayWait, resolve, reject })
+      if (!mayWait) this.#start()
+      else if (!this.#writing) this.#startLater()
     })
   }
 
+  #start(): void {
+    clearTimeout(this.#pause)
+    this.#pause = undefined
+    if (!this.#timer) this.#writing ??= this.#drain()
+  }
+
+  #startLater(): void {
+    this.#pause ??= setTimeout(() => this.#start(), laterMs)
+  }
+
   async #drain(): Promise<void> {
+    // All that is asked for in this turn goes together.
     await new Promise((resolve) => setImmediate(resolve))
-    while (this.#waiting.length > 0 && !this.#timer) await this.#writeSome()
+    do await this.#writeSome()
+    while (!this.#timer && this.#waiting.some(({ mayWait }) => !mayWait))
     this.#writing = undefined
+    if (!this.#timer && this.#waiting.length > 0) this.#startLater()
   }
 
   async #writeSome(): Promise<void> {

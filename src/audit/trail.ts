@@ -70,14 +70,18 @@ export class Trail implements AuditTrail {
     return this.#queue.owe(writable(entry))
   }
 
-  async finish(begun: Appended, ending: Pick<AuditEntry, 'outcome' | 'receipt' | 'details' | 'sandbox'>): Promise<Appended> {
+  async finish(
+    begun: Appended,
+    ending: Pick<AuditEntry, 'outcome' | 'receipt' | 'details' | 'sandbox'>,
+    options: { readonly mayWait?: boolean } = {},
+  ): Promise<Appended> {
     const { act, actor, tenant, agent, sandbox, request } = begun.entry
     const same = { act, actor, ...(tenant && { tenant }), ...(agent && { agent }), ...(sandbox && { sandbox }), ...(request && { request }) }
-    return this.#queue.owe(writable({ ...same, ...ending, of: begun.number }))
+    return this.#queue.owe(writable({ ...same, ...ending, of: begun.number }), options)
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- another store would be waited for
   async list(filter: AuditFilter = {}, page: AuditPageRequest = {}): Promise<AuditPage> {
+    await this.#queue.hurry()
     const { order, after, limit } = parseAuditPage(page)
     const rows = this.#options.store.find({ filter: parseAuditFilter(filter), order, after, limit: limit + 1 })
     const items = rows.slice(0, limit).map(({ number, text }) => {
@@ -93,14 +97,15 @@ export class Trail implements AuditTrail {
     return this.#tails.follow(parseAuditFilter(filter), options)
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as above
   async head(): Promise<AuditHead> {
+    await this.#queue.hurry()
     const { head } = this.#options.store.end()
     if (head === undefined) return this.#sign(chainStart)
     return parseWith(auditHeadSchema, head, 'head')
   }
 
   async verify(options: { readonly anchor?: AuditHead; readonly signal?: AbortSignal } = {}): Promise<AuditVerification> {
+    await this.#queue.hurry()
     for (let attempt = 1; ; attempt++) {
       const end = this.#options.store.end()
       const found = await this.#verifyUpTo(end, options)
@@ -110,8 +115,9 @@ export class Trail implements AuditTrail {
     }
   }
 
-  export({ signal }: { readonly signal?: AbortSignal } = {}): AsyncIterable<string> {
-    return exportChain(this.#options.store, signal)
+  async *export({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<string> {
+    await this.#queue.hurry()
+    yield* exportChain(this.#options.store, signal)
   }
 
   async prune(before: string, { actor }: { readonly actor: string }): Promise<number> {

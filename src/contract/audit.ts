@@ -199,8 +199,8 @@ export interface AuditTrail extends AsyncDisposable {
   append(entry: AuditEntry): Promise<Appended>
   /** What happened already, or must not be refused: kept until there is room, and nothing new is taken meanwhile. */
   tell(entry: AuditEntry): Promise<Appended>
-  /** How an act ended; more may be said of it than before. Never refused, as what is told is not. */
-  finish(begun: Appended, ending: Pick<AuditEntry, 'outcome' | 'receipt' | 'details' | 'sandbox'>): Promise<Appended>
+  /** How an act ended; more may be said of it than before. Never refused, as what is told is not. `mayWait`: nobody waits for it, so it goes with the next, a moment later at most. */
+  finish(begun: Appended, ending: Pick<AuditEntry, 'outcome' | 'receipt' | 'details' | 'sandbox'>, options?: { readonly mayWait?: boolean }): Promise<Appended>
   list(filter?: AuditFilter, page?: AuditPageRequest): Promise<AuditPage>
   /** Those that are written from now on, also by other processes; the latest `last` before them. */
   tail(filter?: AuditFilter, options?: { readonly signal?: AbortSignal; readonly last?: number }): AsyncIterable<AuditRecord>
