@@ -11,6 +11,7 @@ import {
   readFileSync,
   readSync,
   rmdirSync,
+  statSync,
   writeSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -32,6 +33,8 @@ export interface CgroupTree {
   remove(folder: string): void
   /** Hands a file to a user, and to the group of the same number. */
   give(file: string, uid: number): void
+  /** Whether this user made the group. */
+  isOwn(folder: string): boolean
   /** Names of the groups below. */
   list(folder: string): string[]
 }
@@ -88,6 +91,7 @@ export const kernelTree: CgroupTree = {
   give(file, uid) {
     chownSync(file, uid, uid)
   },
+  isOwn: (folder) => statSync(folder, { throwIfNoEntry: false })?.uid === process.getuid?.(),
   list(folder) {
     try {
       return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))

@@ -292,6 +292,7 @@ function leftoversBelow(group: Group, sweep: Sweep): Group[] {
   return sweep.tree.list(group.folder).flatMap((name) => {
     const below = group.below(name)
     if (!name.startsWith(namePrefix)) return leftoversBelow(below, sweep)
-    return sweep.isDead(name.slice(namePrefix.length, name.lastIndexOf('.'))) ? [below] : []
+    // Those of other users are theirs to sweep, and a name is no proof.
+    return sweep.isDead(name.slice(namePrefix.length, name.lastIndexOf('.'))) && sweep.tree.isOwn(below.folder) ? [below] : []
   })
 }

@@ -118,6 +118,7 @@ export function createCgroupModel({ root, delegated }: ModelOptions) {
     give(file, uid) {
       given.set(file, uid)
     },
+    isOwn: (folder) => isOurs(dirname(folder)),
     list(folder) {
       if (!existsSync(folder)) return []
       return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))

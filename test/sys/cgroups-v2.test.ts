@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -174,13 +174,16 @@ describe('a cell in version 2', () => {
     expect(existsSync(cellOf(base))).toBe(false)
   })
 
-  it('of a dead owner is swept wherever it is, that of a living one is not', async () => {
+  it('of a dead owner is swept wherever it is, that of a living one or of another user is not', async () => {
     const { found, tree } = detect({ delegated: service, handed })
     await (found as Cgroups).create(order)
     const dead = join(root, service, `glovebox.${ownerName({ ...currentOwner(), startTime: '1' })}.${id}`)
     tree.make(dead)
     for (const name of ['warden', 'guest', 'guest/r1', 'guest/r2']) tree.make(join(dead, name))
+    // As another user's engine left it.
+    const foreign = join(root, `glovebox.${ownerName({ ...currentOwner(), startTime: '1' })}.${id}`)
+    mkdirSync(join(foreign, 'guest'), { recursive: true })
     expect(await (found as Cgroups).sweep()).toBe(1)
-    expect([existsSync(dead), existsSync(cellOf(base))]).toEqual([false, true])
+    expect([existsSync(dead), existsSync(cellOf(base)), existsSync(join(foreign, 'guest'))]).toEqual([false, true, true])
   })
 })

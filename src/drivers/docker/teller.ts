@@ -26,6 +26,8 @@ interface Waiting {
 const patienceMs = 20_000
 /** Nothing of the kernel's that is asked for is longer. */
 const mostBytes = 2 ** 20
+/** A sign and seven digits; without a newline by then it is none. */
+const mostHeadBytes = 9
 
 export async function startTeller(engine: EngineClient, containerId: string): Promise<Teller> {
   const body = { AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: [inContainer.launcher, '--tell'] }
@@ -100,14 +102,15 @@ class ContainerTeller implements Teller {
   }
 
   #take(bytes: Buffer): void {
+    if (this.#over) return
     this.#arrived = Buffer.concat([this.#arrived, bytes])
     for (let taken = this.#takeOne(); taken; taken = this.#takeOne()) this.#wind()
   }
 
   #takeOne(): boolean {
     const line = this.#arrived.indexOf(0x0a)
-    if (line === -1) return false
-    const head = this.#arrived.toString('latin1', 0, line)
+    if (line === -1 && this.#arrived.length < mostHeadBytes) return false
+    const head = this.#arrived.toString('latin1', 0, line === -1 ? mostHeadBytes : line)
     const number = Number(head.slice(1))
     const [next] = this.#waiting
     if (!/^[+-]\d{1,7}$/.test(head) || number > mostBytes || next === undefined) {

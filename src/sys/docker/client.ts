@@ -6,7 +6,6 @@ import { Agent as HttpAgent, type ClientRequest, type IncomingMessage, request a
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
-import { buffer } from 'node:stream/consumers'
 import { SandboxError } from '../../contract/errors.js'
 import { parseJson } from '../../contract/json-text.js'
 import { describeAddress, type EngineAddress } from './address.js'
@@ -199,11 +198,15 @@ async function bodyOf(response: IncomingMessage, what: string): Promise<unknown>
 }
 
 async function readAll(response: IncomingMessage, what: string): Promise<Buffer> {
-  if (Number(response.headers['content-length'] ?? 0) > mostBytes) {
-    response.destroy()
-    throw new SandboxError('broken', `the answer to ${what} is larger than ${mostBytes} bytes`)
+  const pieces: Buffer[] = []
+  let bytes = 0
+  // Counted as it comes: an answer in pieces does not tell its length ahead. Whoever stops reading destroys it.
+  for await (const piece of response as AsyncIterable<Buffer>) {
+    bytes += piece.length
+    if (bytes > mostBytes) throw new SandboxError('broken', `the answer to ${what} is larger than ${mostBytes} bytes`)
+    pieces.push(piece)
   }
-  return buffer(response)
+  return Buffer.concat(pieces)
 }
 
 function messageIn(text: string): string {

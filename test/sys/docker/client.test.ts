@@ -52,6 +52,23 @@ describe('an engine that cannot be reached', () => {
     expect(await rejectionOf(client.call('GET', '/info', { timeoutMs: 50 }))).toBeInstanceOf(Error)
   })
 
+  test('that never stops to answer is listened to no longer than an answer may be', async () => {
+    const piece = Buffer.alloc(2 ** 20, ' ')
+    let sent = 0
+    const client = await listen((_, response) => {
+      const send = (): void => {
+        while (!response.destroyed && response.write(piece)) sent += 1
+      }
+      response.on('drain', send).writeHead(200, { 'Content-Type': 'application/json' })
+      send()
+    })
+    expect(await rejectionOf(client.call('GET', '/info', { timeoutMs: 5000 }))).toMatchObject({
+      code: 'broken',
+      message: 'the answer to GET /info is larger than 16777216 bytes',
+    })
+    expect(sent).toBeLessThan(64)
+  })
+
   test('stops being waited for when nobody wants it any more', async () => {
     const client = await listen(() => undefined)
     const stop = new AbortController()
