@@ -41,7 +41,7 @@ export class Door {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused here
     if (/[#\\\u0000-\u0020\u007f-\uffff]/.test(url)) throw new HttpError(400, 'path: has a character that must be escaped')
     const label = this.#checkHost(request)
-    this.#checkOrigin(request)
+    this.#checkOrigin(request, label)
     const [path = '', ...search] = url.split('?')
     return { method, path, search: search.join('?'), label }
   }
@@ -73,9 +73,11 @@ export class Door {
     throw new HttpError(403, 'host: this server has another name', { hint: 'glovebox serve --host NAME' })
   }
 
-  #checkOrigin({ headers }: IncomingMessage): void {
-    const { origin } = headers
+  #checkOrigin({ headers }: IncomingMessage, label: string | undefined): void {
+    const { origin, host } = headers
     if (origin === undefined || this.#options.origins.includes(origin)) return
+    // A page that a program shows under a name of its own asks that same program.
+    if (label !== undefined && (origin === `http://${host}` || origin === `https://${host}`)) return
     throw new HttpError(403, 'origin: pages of this origin may not ask', { hint: 'glovebox serve --allow-origin ORIGIN' })
   }
 }

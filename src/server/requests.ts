@@ -146,8 +146,9 @@ export class Requests {
 
   async #pass(request: IncomingMessage, response: ServerResponse, { id, facts }: { readonly id: string; readonly facts: Facts }): Promise<void> {
     const entered = this.door.enter(request)
-    if (this.door.answerOrigin(request, response)) return
+    // Whom its answers are for is then the program's to say.
     if (entered.label !== undefined) return this.#passByName(request, response, { id, facts, label: entered.label })
+    if (this.door.answerOrigin(request, response)) return
     const match = this.find(entered.method, entered.path)
     facts.route = match.name
     const { scope } = match.route

@@ -72,6 +72,8 @@ describe('ports over HTTP', () => {
     expect(told(await byName('/x?y')).path).toBe('/x?y')
     // Under a name of its own what is said of who asks is said to the program.
     expect(told(await byName('/', { authorization: 'Bearer its-own' })).headers.authorization).toBe('Bearer its-own')
+    const [itsOwn, anothers] = [await byName('/', { origin: `http://${host}` }), await byName('/', { origin: 'https://evil.test' })]
+    expect([itsOwn.status, itsOwn.headers['access-control-allow-origin'], anothers.status]).toEqual([200, undefined, 403])
     await new Promise((resolve) => setTimeout(resolve, 1500))
     expect((await byName('/')).status).toBe(401)
   })
