@@ -4,7 +4,8 @@ import { SandboxError } from '../contract/errors.js'
 import { HttpError } from './http-error.js'
 
 const lifeMs = 3_600_000
-const most = 10_000
+/** Of each tenant: nobody's make those of another forgotten. */
+const most = 1000
 
 interface Done {
   readonly fingerprint: string
@@ -23,30 +24,36 @@ export interface Creation {
 
 /** The same key asks for the same thing: it is made once, and told again to whoever asks again within the hour. What failed may be tried again. */
 export class Idempotency {
-  readonly #done = new Map<string, Done>()
+  readonly #tenants = new Map<string, Map<string, Done>>()
 
   run({ tenant, key, asked, isSecret }: Creation, make: () => Promise<Answer>): Promise<Answer> {
     if (!/^[\x21-\x7e]{1,200}$/.test(key)) throw new HttpError(400, 'idempotency-key: must have 1 to 200 printable characters')
-    const name = `${tenant} ${key}`
+    const done = this.#doneOf(tenant)
     const now = Date.now()
     const fingerprint = createHash('sha256').update(JSON.stringify(asked)).digest('hex')
-    const known = this.#done.get(name)
+    const known = done.get(key)
     if (known && known.expiresMs > now) {
       if (known.fingerprint !== fingerprint) throw new SandboxError('conflict', 'idempotency-key: was used for something else')
       if (isSecret) throw new SandboxError('conflict', 'idempotency-key: it was made already, and is shown once')
       return known.answer
     }
     const answer = make()
-    this.#done.set(name, { fingerprint, answer, expiresMs: now + lifeMs })
-    answer.catch(() => this.#done.delete(name))
-    this.#forget(now)
+    done.set(key, { fingerprint, answer, expiresMs: now + lifeMs })
+    answer.catch(() => done.delete(key))
+    forget(done, now)
     return answer
   }
 
-  #forget(now: number): void {
-    for (const [name, { expiresMs }] of this.#done) {
-      if (expiresMs > now && this.#done.size <= most) break
-      this.#done.delete(name)
-    }
+  #doneOf(tenant: string): Map<string, Done> {
+    const done = this.#tenants.get(tenant) ?? new Map<string, Done>()
+    this.#tenants.set(tenant, done)
+    return done
+  }
+}
+
+function forget(done: Map<string, Done>, now: number): void {
+  for (const [key, { expiresMs }] of done) {
+    if (expiresMs > now && done.size <= most) break
+    done.delete(key)
   }
 }
