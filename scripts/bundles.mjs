@@ -9,6 +9,9 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const source = join(root, 'src')
 const target = join(root, 'dist')
 
+/** Found beside us at run time: what holds programs of a machine, or asks for packages by names of its own while it runs. */
+const leftOutside = ['@modelcontextprotocol/*', '@opentelemetry/*', 'libsql', 'ws']
+
 /** What is imported of the library by its users, and by the benchmarks of this repository. */
 const libraryEntries = ['index.ts', 'compose.ts', 'bench/index.ts', 'conformance/index.ts', 'channel/index.ts', 'drivers/fake/driver.ts']
 
@@ -28,6 +31,7 @@ const common = {
   platform: 'node',
   target: 'node20.19',
   legalComments: 'none',
+  external: leftOutside,
   logLevel: 'silent',
   write: false,
 }
@@ -96,7 +100,6 @@ const commandOptions = {
   minifySyntax: true,
   minifyWhitespace: true,
   charset: 'ascii',
-  external: ['@modelcontextprotocol/*'],
 }
 
 /** All modules of src, by path, as they are bundled into the program. @returns {Promise<Map<string, string>>} */

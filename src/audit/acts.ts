@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Appended, AuditAct, AuditEntry, AuditSettings, AuditTrail } from '../contract/audit.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Json } from '../contract/posture.js'
-import type { Actor, Scope } from '../contract/tenants.js'
+import { type Actor, type Scope, includesScope } from '../contract/tenants.js'
 
 export interface Doer {
   readonly trail: AuditTrail
@@ -51,7 +51,7 @@ export class Acts {
   /** Throws SandboxError('forbidden'). */
   check(scope: Scope): void {
     const { scopes } = this.#doer.actor
-    if (scopes.includes(scope)) return
+    if (includesScope(scopes, scope)) return
     throw new SandboxError('forbidden', `this key has the scopes ${scopes.join(', ')}, and this needs ${scope}`, {
       hint: `glovebox keys create --scope ${scope}`,
     })

@@ -11,6 +11,7 @@ import type { RunRequest } from '../contract/run.js'
 import type { Change, ForkOptions, PlatformSnapshots, SinceOptions, SnapshotInfo, TakeOptions } from '../contract/snapshots.js'
 import type { SpecInput } from '../contract/spec.js'
 import { ClientCode } from './code.js'
+import type { EventStream } from './event-stream.js'
 import { ClientFiles, withPathBytes } from './files.js'
 import { ClientEvents, ClientLife, ClientNetwork } from './life.js'
 import { allPages, eachOfPages } from './pages.js'
@@ -32,11 +33,11 @@ export class ClientPlatform implements Platform {
   readonly processes: ClientProcesses
   readonly #wire: Wire
   /** What is closed with it. */
-  readonly #own: Set<string> | undefined
+  readonly #own: Map<string, EventStream> | undefined
 
   constructor(wire: Wire, { closesOwn }: { readonly closesOwn: boolean }) {
     this.#wire = wire
-    this.#own = closesOwn ? new Set() : undefined
+    this.#own = closesOwn ? new Map() : undefined
     this.changes = changesOf(wire)
     this.code = new ClientCode(wire)
     this.events = new ClientEvents(wire)
@@ -51,10 +52,17 @@ export class ClientPlatform implements Platform {
 
   async create(spec: SpecInput, options: CreationOptions = {}): Promise<SandboxInfo> {
     const { signal, onRequest } = checkCreation(options)
-    const query = onRequest ? { approvals: true } : {}
+    const query = { ...(onRequest && { approvals: true }), ...(this.#own && { hold: true }) }
     const made = await this.#wire.call('sandboxes.create', { params: {}, query, body: spec, what: 'spec', signal })
-    this.#own?.add(made.id)
+    if (this.#own) this.#own.set(made.id, await this.#hold(made.id))
     return entrusted(this.#wire, made, onRequest)
+  }
+
+  /** Also when this process is killed: the server closes what nobody holds any more. */
+  async #hold(id: string): Promise<EventStream> {
+    const stream = await this.#wire.stream('sandboxes.events', { params: { id }, query: { hold: true } })
+    stream.unref()
+    return stream
   }
 
   async info(id: string, options: CallOptions = {}): Promise<SandboxInfo> {
@@ -90,7 +98,9 @@ export class ClientPlatform implements Platform {
 
   async close(id: string): Promise<void> {
     await this.#wire.call('sandboxes.close', { params: { id } })
+    const stream = this.#own?.get(id)
     this.#own?.delete(id)
+    await stream?.leave()
   }
 
   async closeAll(filter?: SandboxFilter): Promise<number> {
@@ -106,7 +116,7 @@ export class ClientPlatform implements Platform {
 
   /** Leaves the server: what is there stays there, but for what it was said to close. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.allSettled([...(this.#own ?? [])].map((id) => this.close(id)))
+    await Promise.allSettled([...(this.#own?.keys() ?? [])].map((id) => this.close(id)))
     await this.#wire.transport.close()
   }
 }

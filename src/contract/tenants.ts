@@ -25,6 +25,11 @@ export const defaultTenant = 'default'
 export const scopes = ['read', 'run', 'admin'] as const
 export type Scope = (typeof scopes)[number]
 
+/** The one judge of what a key is for: at the door, and again before each act. */
+export function includesScope(given: readonly Scope[], wanted: Scope): boolean {
+  return given.some((scope) => scopes.indexOf(scope) >= scopes.indexOf(wanted))
+}
+
 /** Public: shown in lists and in the audit trail. */
 export const keyIdSchema = z.string().regex(/^[a-z0-9]{12}$/, 'must be a key id: 12 lower-case letters and digits')
 
@@ -98,6 +103,8 @@ export interface Keys {
   authenticate(secret: unknown, options?: AuthenticateOptions): Promise<Actor>
   /** By creation. */
   list(filter?: KeyFilter, page?: PageRequest): Promise<Page<KeyInfo>>
+  /** Whether a key of this id would be accepted now: what was signed with it is as good as it is. */
+  isAccepted(id: string): Promise<boolean>
   /** From the next request on, in every process. False when there was none that could be used. */
   revoke(id: string, by: Actor): Promise<boolean>
 }

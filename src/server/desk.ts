@@ -3,6 +3,7 @@ import type { Platform, PlatformProcess } from '../contract/platform.js'
 import type { OneShot, PoolInfo } from '../contract/pools.js'
 import { Asks } from './asks.js'
 import { Held } from './held.js'
+import { Holders } from './holders.js'
 import { type Allowance, checkRemoteMode, checkRemoteNetwork, checkRemoteSpec } from './remote-spec.js'
 
 export interface HeldView {
@@ -32,6 +33,7 @@ export class Desk {
   readonly executions = new Held<HeldExecution>('execution', 20_000)
   readonly pools = new Held<PoolInfo>('pool', 10_000)
   readonly calls = new Held<AbortController>('call', 20_000)
+  readonly holders = new Holders()
   readonly #asks = new Held<Asks>('question', 10_000)
   readonly #allowed: Allowance | 'everything'
 

@@ -2,12 +2,13 @@
  * What a request passes, in this order: the name that the server was called by and the page that asks; the route; the key; what the key is for; the query and the
  * body; then a handler, which is given the platform as the key's tenant has it.
  */
+import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SandboxError } from '../contract/errors.js'
 import type { Platform } from '../contract/platform.js'
 import { parseWith } from '../contract/refusal.js'
 import { idSchema } from '../contract/spec.js'
-import { type Actor, type Scope, scopes } from '../contract/tenants.js'
+import type { Actor } from '../contract/tenants.js'
 import { media, wireHeaders } from '../contract/wire/media.js'
 import { type Answer, acceptedStream, sendAnswer, sendError, type StreamType, type WireEvent } from './answers.js'
 import { bodyPieces, type BodyBounds, checkContentType, readJson } from './bodies.js'
@@ -21,6 +22,7 @@ import type { HouseParts } from './resources/house.js'
 import { leaving } from './leaving.js'
 import { passRequest } from './proxy.js'
 import { type Match, Router } from './router.js'
+import { checkScope } from './scopes.js'
 import { actorOf, type Signing } from './signing.js'
 
 /** What the log says of a request: nothing that is secret, and nothing of what was asked for but the route. */
@@ -89,6 +91,8 @@ export class Requests {
     this.#bounds = { ...usualBounds, ...options.bounds }
     this.#handlers = handlers
     this.#signing = signing
+    // As many as there are streams of events.
+    setMaxListeners(0, this.#stopping.signal)
   }
 
   /** Never rejects: what goes wrong is the answer, and in the log. */
@@ -158,7 +162,7 @@ export class Requests {
   /** A port that has a name of its own: all below it is the program's. */
   async #passByName(request: IncomingMessage, response: ServerResponse, { id, facts, label }: ByName): Promise<void> {
     facts.route = 'ports.byName'
-    const grant = this.#signing.openLabel(label)
+    const grant = await this.#signing.openLabel(label)
     const actor = actorOf(grant)
     facts.actor = actor
     const { signal, done } = this.#follow(request, response, actor)
@@ -255,12 +259,6 @@ async function* until(source: AsyncIterable<WireEvent>, signal: AbortSignal): As
 const nobody: Actor = { key: '', tenant: '', scopes: [] }
 /** Of routes that ask nothing of one. */
 const noPlatform = {} as Platform
-
-export function checkScope(actor: Actor, scope: Scope): void {
-  const has = Math.max(...actor.scopes.map((each) => scopes.indexOf(each)))
-  if (has >= scopes.indexOf(scope)) return
-  throw new SandboxError('forbidden', `this needs a key for ${scope}`, { hint: `glovebox keys create --scope ${scope}` })
-}
 
 /** What the answer is sent as, where it is one that comes piece by piece. */
 function streamFor({ headers }: IncomingMessage, { route }: Match): StreamType | undefined {

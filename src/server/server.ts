@@ -60,7 +60,9 @@ export class GloveboxServer implements AsyncDisposable {
 
   constructor(options: ServerOptions) {
     const desk = new Desk(options.allowed ?? nothingAllowed)
-    const [tickets, signing] = [new Tickets(), new Signing()]
+    const { keys, trusted } = options
+    const isAccepted = (key: string): Promise<boolean> => (key === trusted?.key ? Promise.resolve(true) : keys.isAccepted(key))
+    const [tickets, signing] = [new Tickets(isAccepted), new Signing(isAccepted)]
     const handlers = allHandlers(desk, { ...options, signing, domain: options.door.domain }, { desk, tickets, isReady: () => !this.#isClosing })
     this.#requests = new Requests(options, { desk, handlers, signing })
     const upgrades = new Upgrades({ requests: this.#requests, house: options.house, signing, tickets, terminals: new Terminals() })

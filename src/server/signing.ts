@@ -1,4 +1,4 @@
-/** Addresses that are proof of themselves: of one file or one port, until a time. The secret is this process's own, as are the sandboxes that they lead to. */
+/** Addresses that are proof of themselves: of one file or one port, until a time, and no longer than the key is accepted that signed them. The secret is this process's own, as are the sandboxes that they lead to. */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
@@ -21,11 +21,18 @@ export type Grant = z.output<typeof grantSchema>
 const base32 = 'abcdefghijklmnopqrstuvwxyz234567'
 const labelPattern = /^(\d{1,5})-([a-z0-9]{20})-([a-z0-9]{1,9})-([a-z2-7]{26})$/
 const mostSandboxes = 10_000
+const mostSigners = 64
 
 export class Signing {
   readonly #secret = randomBytes(32)
-  /** Who signed for a port of it: a name of a host has no room for that. */
-  readonly #signers = new Map<string, Pick<Grant, 'tenant' | 'key'>>()
+  /** Who signed for a port of it, by key: a name of a host has no room for that. */
+  readonly #signers = new Map<string, Map<string, Pick<Grant, 'tenant' | 'key'>>>()
+  readonly #isAccepted: (key: string) => Promise<boolean>
+
+  /** `isAccepted`: whether a key of this id would be accepted now. */
+  constructor(isAccepted: (key: string) => Promise<boolean>) {
+    this.#isAccepted = isAccepted
+  }
 
   token(grant: Grant): string {
     const text = Buffer.from(JSON.stringify(grant)).toString('base64url')
@@ -33,36 +40,41 @@ export class Signing {
   }
 
   /** Throws SandboxError('unauthorized'), the same whatever is wrong with it. */
-  open(token: string): Grant {
+  async open(token: string): Promise<Grant> {
     const [text = '', mac = '', ...more] = token.split('.')
     if (more.length > 0 || !isSame(this.#mac(`token ${text}`), Buffer.from(mac, 'base64url'))) throw refusal()
     const parsed = grantSchema.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString()))
-    if (!parsed.success || parsed.data.expires <= Date.now()) throw refusal()
-    return parsed.data
+    if (!parsed.success) throw refusal()
+    return this.#held(parsed.data)
   }
 
   /** Of a port, as the first part of the name of a host. */
   label({ tenant, key, sandbox, port, expires }: Grant): string {
-    this.#signers.set(sandbox, { tenant, key })
-    for (const oldest of this.#signers.keys()) {
-      if (this.#signers.size <= mostSandboxes) break
-      this.#signers.delete(oldest)
-    }
+    const signers = this.#signers.get(sandbox) ?? new Map<string, Pick<Grant, 'tenant' | 'key'>>()
+    signers.set(key, { tenant, key })
+    dropOldest(signers, mostSigners)
+    this.#signers.set(sandbox, signers)
+    dropOldest(this.#signers, mostSandboxes)
     const text = `${port}-${sandbox}-${Math.ceil(expires / 1000).toString(36)}`
-    return `${text}-${this.#labelMac(text, tenant)}`
+    return `${text}-${this.#labelMac(text, { tenant, key })}`
   }
 
-  openLabel(label: string): Grant {
+  async openLabel(label: string): Promise<Grant> {
     const [, port = '', sandbox = '', seconds = '', mac = ''] = labelPattern.exec(label) ?? []
-    const signer = this.#signers.get(sandbox)
-    const expires = Number.parseInt(seconds, 36) * 1000
-    if (!signer || !isSame(Buffer.from(this.#labelMac(`${port}-${sandbox}-${seconds}`, signer.tenant)), Buffer.from(mac))) throw refusal()
-    if (!(expires > Date.now())) throw refusal()
-    return { ...signer, sandbox, port: Number(port), expires }
+    const text = `${port}-${sandbox}-${seconds}`
+    const signers = [...(this.#signers.get(sandbox)?.values() ?? [])]
+    const signer = signers.find((each) => isSame(Buffer.from(this.#labelMac(text, each)), Buffer.from(mac)))
+    if (!signer) throw refusal()
+    return this.#held({ ...signer, sandbox, port: Number(port), expires: Number.parseInt(seconds, 36) * 1000 })
   }
 
-  #labelMac(text: string, tenant: string): string {
-    return Array.from(this.#mac(`label ${tenant} ${text}`).subarray(0, 26), (byte) => base32[byte & 31]).join('')
+  async #held(grant: Grant): Promise<Grant> {
+    if (!(grant.expires > Date.now()) || !(await this.#isAccepted(grant.key))) throw refusal()
+    return grant
+  }
+
+  #labelMac(text: string, { tenant, key }: Pick<Grant, 'tenant' | 'key'>): string {
+    return Array.from(this.#mac(`label ${tenant} ${key} ${text}`).subarray(0, 26), (byte) => base32[byte & 31]).join('')
   }
 
   #mac(text: string): Buffer {
@@ -73,6 +85,14 @@ export class Signing {
 /** Nothing but what was signed is done with it. */
 export function actorOf({ tenant, key }: Grant): Actor {
   return { tenant, key, scopes: ['read', 'run'] }
+}
+
+/** Of a map that is in the order of its making. */
+function dropOldest(map: Map<string, unknown>, most: number): void {
+  for (const oldest of map.keys()) {
+    if (map.size <= most) return
+    map.delete(oldest)
+  }
 }
 
 function isSame(one: Buffer, other: Buffer): boolean {

@@ -13,6 +13,12 @@ interface Issued {
 /** What a browser opens a WebSocket with, since it can send no header there: good once, and soon no more. */
 export class Tickets {
   readonly #issued = new Map<string, Issued>()
+  readonly #isAccepted: (key: string) => Promise<boolean>
+
+  /** `isAccepted`: whether a key of this id would be accepted now. */
+  constructor(isAccepted: (key: string) => Promise<boolean>) {
+    this.#isAccepted = isAccepted
+  }
 
   issue(actor: Actor): { readonly ticket: string; readonly expiresAt: string } {
     const now = Date.now()
@@ -23,10 +29,11 @@ export class Tickets {
   }
 
   /** Throws SandboxError('unauthorized') for one that is not good, or not any more. */
-  redeem(ticket: string): Actor {
+  async redeem(ticket: string): Promise<Actor> {
     const found = this.#issued.get(ticket)
     this.#issued.delete(ticket)
-    if (!found || found.expiresMs <= Date.now()) throw new SandboxError('unauthorized', 'the ticket is none, was used, or is too old')
+    if (!found || found.expiresMs <= Date.now() || !(await this.#isAccepted(found.actor.key)))
+      throw new SandboxError('unauthorized', 'the ticket is none, was used, or is too old')
     return found.actor
   }
 }

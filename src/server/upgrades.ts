@@ -1,16 +1,17 @@
 /** Connections that become another: tunnels to ports, WebSockets of programs in sandboxes, and terminals. They pass what every request passes. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { House } from '../contract/tenants.js'
-import type { Actor } from '../contract/tenants.js'
+import { SandboxError } from '../contract/errors.js'
+import type { Actor, House } from '../contract/tenants.js'
 import { tunnelProtocol } from '../contract/wire/media.js'
 import { randomName } from './held.js'
 import { asSandboxError, errorInJson, HttpError, statusOf } from './http-error.js'
 import { type Passing, passUpgrade } from './proxy.js'
-import { checkIds, checkScope, type Requests } from './requests.js'
+import { checkIds, type Requests } from './requests.js'
 import { portOf } from './resources/places.js'
 import { restOf } from './resources/ports.js'
 import type { Match } from './router.js'
+import { checkScope } from './scopes.js'
 import { actorOf, type Signing } from './signing.js'
 import type { Terminals } from './terminals.js'
 import type { Tickets } from './tickets.js'
@@ -44,7 +45,7 @@ export class Upgrades {
     const { socket } = upgrade
     const left = new AbortController()
     socket.on('error', () => undefined)
-    socket.once('close', () => left.abort())
+    socket.once('close', () => left.abort(new SandboxError('closed', 'whoever asked is gone')))
     try {
       await this.#pass(upgrade, left.signal)
     } catch (error) {
@@ -58,7 +59,7 @@ export class Upgrades {
     const { method, path, label } = requests.door.enter(request)
     const id = randomName()
     if (label !== undefined || path.startsWith('/v1/signed/')) {
-      const grant = label === undefined ? signing.open(requests.find(method, path).params.token ?? '') : signing.openLabel(label)
+      const grant = await (label === undefined ? signing.open(requests.find(method, path).params.token ?? '') : signing.openLabel(label))
       if (grant.port === undefined) throw new HttpError(400, 'path: this address is of a file')
       const platform = await house.platformFor(actorOf(grant), { request: id })
       const rest = label === undefined ? restOf({ request }) : (request.url ?? '/')
@@ -79,7 +80,7 @@ export class Upgrades {
     const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((each) => each.trim())
     const ticket = offered.find((each) => each.startsWith(ticketPrefix))
     if (ticket === undefined) return this.#parts.requests.authenticate(request)
-    return Promise.resolve(this.#parts.tickets.redeem(ticket.slice(ticketPrefix.length)))
+    return this.#parts.tickets.redeem(ticket.slice(ticketPrefix.length))
   }
 
   async #become(upgrade: Upgrade, { match, passing }: Becoming): Promise<void> {

@@ -5,7 +5,7 @@ import type { EventOrigin, EventSink, PlatformEvents } from '../contract/events.
 import type { NetworkRecord } from '../contract/network.js'
 import type { CallOptions, Platform, SandboxInfo } from '../contract/platform.js'
 import type { Policy } from '../contract/policy.js'
-import type { Actor, House, HouseFilter, Quotas, TenantInfo, Tenants } from '../contract/tenants.js'
+import { type Actor, type House, type HouseFilter, includesScope, type Quotas, type TenantInfo, type Tenants } from '../contract/tenants.js'
 import { mergePolicies, parsePolicy } from '../policy/policy-file.js'
 import { meteredPlatform } from './metered-platform.js'
 import { toldQuotas } from './told-quotas.js'
@@ -95,7 +95,7 @@ export class TenantHouse implements House {
   }
 
   async platformFor(actor: Actor, { tenant = actor.tenant, request }: { readonly tenant?: string; readonly request?: string } = {}): Promise<Platform> {
-    if (tenant !== actor.tenant && !actor.scopes.includes('admin'))
+    if (tenant !== actor.tenant && !includesScope(actor.scopes, 'admin'))
       throw new SandboxError('forbidden', 'this key belongs to another tenant', { hint: `glovebox keys create --tenant ${tenant}` })
     const info = await this.#parts.tenants.get(tenant)
     const { platform, watcher } = this.#residenceOf(info)

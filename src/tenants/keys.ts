@@ -12,7 +12,6 @@ import {
   type NewKey,
   type Page,
   type PageRequest,
-  type Scope,
   scopes,
 } from '../contract/tenants.js'
 import { parseObject, parseWith } from '../policy/refusal.js'
@@ -76,13 +75,19 @@ export class KeyRing implements Keys {
     this.#throttle.right(source, known.id)
     this.#uses.used({ key: known.id, tenant: known.tenant, source })
     await this.#noteUse(known)
-    return { key: known.id, tenant: known.tenant, scopes: withLower(known.scopes) }
+    return { key: known.id, tenant: known.tenant, scopes: known.scopes }
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- another store would be waited for
   async list(filter: KeyFilter = {}, page: PageRequest = {}): Promise<Page<KeyInfo>> {
     const { after, limit } = parsePage(page, keyIdSchema)
     return pageOf(this.#store.keys({ ...filter, after, limit: limit + 1, now: new Date().toISOString() }), limit)
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- another store would be waited for
+  async isAccepted(id: string): Promise<boolean> {
+    const known = this.#store.key(id)
+    return known !== undefined && isUsable(known)
   }
 
   async revoke(id: string, by: Actor): Promise<boolean> {
@@ -106,9 +111,4 @@ export class KeyRing implements Keys {
 
 function isUsable({ revokedAt, expiresAt }: KeyInfo): boolean {
   return revokedAt === undefined && (expiresAt === undefined || Date.parse(expiresAt) > Date.now())
-}
-
-/** Each scope includes those before it. */
-function withLower(given: readonly Scope[]): readonly Scope[] {
-  return scopes.slice(0, Math.max(...given.map((scope) => scopes.indexOf(scope))) + 1)
 }

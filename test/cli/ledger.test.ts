@@ -1,8 +1,9 @@
+import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { collect, startCli } from './cli.js'
+import { cliPath, collect, startCli } from './cli.js'
 
 let home: string
 let env: Readonly<Record<string, string>>
@@ -134,4 +135,26 @@ describe('keys, tenants and the audit trail', () => {
     expect(await run('keys', 'create')).toMatchObject({ code: 125, stderr: expect.stringContaining('chmod go-w') as string })
     chmodSync(join(home, 'server'), 0o700)
   })
+})
+
+test('a server that has no key yet says what to type, and that makes one which it accepts', async () => {
+  const state = join(home, 'a state')
+  const server = startCli(['serve', '--listen', '127.0.0.1:0', '--state', state, '--grace', '0s', '--quiet'], { GLOVEBOX_KEY_DIR: join(home, 'keys') })
+  const ended = collect(server)
+  try {
+    const said = await new Promise<string>((resolve) => {
+      let text = ''
+      server.stderr.on('data', (piece: Buffer) => {
+        text += piece.toString()
+        if (text.includes('there is no key yet')) resolve(text)
+      })
+    })
+    const typed = /there is no key yet: (.*)\n/.exec(said)?.[1]?.replace('glovebox keys', `'${process.execPath}' '${cliPath}' keys`) ?? ''
+    const made = spawnSync('sh', ['-c', typed], { encoding: 'utf8', env: { ...process.env, GLOVEBOX_KEY_DIR: join(home, 'keys') } })
+    const answer = await fetch(`${/http:\S+/.exec(said)?.[0]}/v1/sandboxes`, { headers: { authorization: `Bearer ${made.stdout.trim()}` } })
+    expect([answer.status, await answer.json()]).toEqual([200, { items: [] }])
+  } finally {
+    server.kill('SIGTERM')
+    await ended
+  }
 })

@@ -100,7 +100,7 @@ describe('a stranger', () => {
   })
 
   test('uses the command line from afar, and what it made is gone', async () => {
-    const ran = await cli(['run', '--', 'sh', '-c', 'echo out; echo err >&2; exit 3'], { env })
+    const ran = await cli(['run', '-q', '--', 'sh', '-c', 'echo out; echo err >&2; exit 3'], { env })
     expect([ran.code, ran.stdout, ran.stderr]).toEqual([3, 'out\n', 'err\n'])
     expect((await cli(['run', '--', 'tr', 'a-z', 'A-Z'], { env, input: 'piped' })).stdout).toBe('PIPED')
     expect((await cli(['code', '-c', 'sum(range(10))'], { env })).stdout).toBe('45\n')

@@ -27,6 +27,7 @@ describe('help', () => {
     ['url-help', ['url', '--help']],
     ['rm-help', ['rm', '--help']],
     ['mcp-help', ['mcp', '--help']],
+    ['serve-help', ['serve', '--help']],
     ['sh-help', ['sh', '--help']],
     ['changes-help', ['changes', '--help']],
     ['apply-help', ['apply', '--help']],

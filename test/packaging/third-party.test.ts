@@ -8,7 +8,7 @@ const bundled = text.slice(text.indexOf('## In `dist/parts/`'))
 const rows = [...bundled.matchAll(/^\| \[([^\]]+)\]\([^)]+\) \| (\S+) \|/gm)].map(([, name = '', version = '']) => [name, version])
 
 /** Packages that esbuild leaves to be found beside us. */
-const left = ['@modelcontextprotocol/server']
+const left = ['@modelcontextprotocol/server', 'libsql', 'ws']
 
 it('every dependency that is bundled is listed with its version, and nothing else', () => {
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { dependencies: Record<string, string> }
@@ -29,5 +29,6 @@ it('the program of the command asks for no other package at run time', () => {
   const program = readFileSync(join(root, 'dist/cli/program.js'), 'utf8')
   const names = [...program.matchAll(/\brequire\("([^"]+)"\)/g)].map(([, name = '']) => name)
   const asked = new Set(names.filter((name) => !name.startsWith('node:')).map((name) => name.split('/').slice(0, 2).join('/')))
-  expect([...asked]).toEqual(left)
+  // A database is asked for by another name of `require`, since its program is a machine's own.
+  expect([...asked].sort()).toEqual(left.filter((name) => name !== 'libsql'))
 })

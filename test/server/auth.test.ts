@@ -90,8 +90,12 @@ const bodies: Partial<Record<RouteName, unknown>> = {
 
 describe('every route of the router', () => {
   let own: OwnServer
+  let expired: string
   beforeAll(async () => {
     own = await ownServer()
+    const end = Date.now() + 1000
+    expired = await own.key('red', 'admin', new Date(end).toISOString())
+    await new Promise((resolve) => setTimeout(resolve, end - Date.now() + 5))
   })
   afterAll(() => own[Symbol.asyncDispose]())
   const send = (name: RouteName, id: string, key?: string, from?: string): Promise<Answer> => {
@@ -118,11 +122,9 @@ describe('every route of the router', () => {
 
   test.each(names.filter((name) => !['public', 'signed'].includes(routes[name].scope)))('M-11 %s with a key that is wrong in any way is 401', async (name) => {
     const good = await own.key('red', 'admin')
-    const expired = await own.key('red', 'admin', new Date(Date.now() + 5).toISOString())
     const revoked = await own.key('red', 'admin')
     const [{ id: revokedId = '' } = {}] = (await own.ledger.keys.list({ tenant: 'red' }, { limit: 1000 })).items.slice(-1)
     await own.ledger.keys.revoke(revokedId, localActor)
-    await new Promise((resolve) => setTimeout(resolve, 10))
     // Who is wrong too often is slowed down, which is tried elsewhere.
     sources += 1
     const from = `127.7.${sources >> 8}.${(sources % 250) + 1}`

@@ -28,6 +28,7 @@ function plainOptions(platform: Platform, key: string): ServerOptions {
     create: never,
     list: never,
     revoke: never,
+    isAccepted: (id) => Promise.resolve(id === operator.key),
     authenticate: (secret) => (secret === key ? Promise.resolve(operator) : Promise.reject(new SandboxError('unauthorized', 'wrong key'))),
   }
   const parts = { tenants: {}, quotas: {}, audit: {} } as unknown as Pick<ServerOptions, 'tenants' | 'quotas' | 'audit'>

@@ -22,7 +22,7 @@ describe('a key', () => {
     await rooms.tenants.create({ id: 'acme' }, operator)
     const { secret, ...info } = await rooms.keys.create({ tenant: 'acme', scopes: ['run'], name: 'ci' }, operator)
     expect(secret).toMatch(/^gbx_[a-z0-9]{12}_[A-Za-z0-9]{43}$/)
-    expect(await rooms.keys.authenticate(secret)).toEqual({ key: info.id, tenant: 'acme', scopes: ['read', 'run'] })
+    expect(await rooms.keys.authenticate(secret)).toEqual({ key: info.id, tenant: 'acme', scopes: ['run'] })
     const { items } = await rooms.keys.list({ tenant: 'acme' })
     expect(items).toEqual([{ ...info, lastUsedAt: expect.stringMatching(/^\d{4}-/) as string }])
   })

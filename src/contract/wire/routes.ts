@@ -41,7 +41,13 @@ const sandboxRoutes = {
   'sandboxes.limit': { method: 'PATCH', path: `${one}/limits`, scope: 'run', reply: 'json', does: 'changes limits of a sandbox, all or none' },
   'sandboxes.usage': { method: 'GET', path: `${one}/usage`, scope: 'read', reply: 'json', does: 'tells what a sandbox used so far' },
   'sandboxes.receipt': { method: 'GET', path: `${one}/receipt`, scope: 'read', reply: 'json', does: 'issues a signed receipt of what is enforced' },
-  'sandboxes.events': { method: 'GET', path: `${one}/events`, scope: 'read', reply: 'events', does: 'tells what happens to a sandbox from now on' },
+  'sandboxes.events': {
+    method: 'GET',
+    path: `${one}/events`,
+    scope: 'read',
+    reply: 'events',
+    does: 'tells what happens to a sandbox from now on; with hold=true it is closed when the stream is left',
+  },
   'sandboxes.release': { method: 'POST', path: `${one}/release`, scope: 'run', reply: 'json', does: 'ends a sandbox without waiting until nothing is left' },
   'sandboxes.changes': { method: 'GET', path: `${one}/changes`, scope: 'read', reply: 'json', does: 'lists what was written over a mount' },
   'urls.sign': {

@@ -13,6 +13,7 @@ export const infoReply = z.strictObject({
   spec: jsonObject,
   templateId: z.string().optional(),
   imageDigest: z.string().optional(),
+  pool: z.enum(['hit', 'miss']).optional(),
   tenant: z.string().optional(),
   driver: z.string(),
   tier: z.enum(tiers),
@@ -35,7 +36,12 @@ export const sandboxEvent = z.union([
 const entryState = z.enum(['file', 'folder', 'link', 'removed', 'other'])
 
 export const sandboxShapes = {
-  'sandboxes.create': { query: z.strictObject({ approvals: flagSchema.optional() }), body: specSchema, judged: true, reply: infoReply },
+  'sandboxes.create': {
+    query: z.strictObject({ approvals: flagSchema.optional(), hold: flagSchema.optional() }),
+    body: specSchema,
+    judged: true,
+    reply: infoReply,
+  },
   'sandboxes.list': { query: z.strictObject({ ...filterQuery, ...pageQuery }), reply: pageOf(infoReply) },
   'sandboxes.closeAll': {
     query: z.strictObject({ ...filterQuery, all: flagSchema.optional() }),
@@ -65,7 +71,7 @@ export const sandboxShapes = {
     }),
   },
   'sandboxes.receipt': { reply: receiptSchema },
-  'sandboxes.events': { event: sandboxEvent },
+  'sandboxes.events': { query: z.strictObject({ hold: flagSchema.optional() }), event: sandboxEvent },
   'sandboxes.release': { body: z.strictObject({}), reply: z.strictObject({ network: networkSummary.optional() }) },
   'sandboxes.changes': {
     query: z.strictObject({ target: z.string(), ...pageQuery }),

@@ -2,7 +2,7 @@
 import type { AuditFilter, AuditTrail } from '../../contract/audit.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { ListenOptions, PlatformEventType } from '../../contract/events.js'
-import type { House, Keys, Quotas, Tenants } from '../../contract/tenants.js'
+import { type House, includesScope, type Keys, type Quotas, type Tenants } from '../../contract/tenants.js'
 import type { TemplateListing } from '../../contract/templates.js'
 import { type Answer, events, json, none } from '../answers.js'
 import type { Call, Handlers } from '../call.js'
@@ -120,9 +120,9 @@ export function houseHandlers(parts: HouseParts, { desk, tickets, isReady }: Hou
 /** Its own tenant's; those of others are for whoever may name them. A reader of Server-Sent Events that comes back says by a header how far it was. */
 function eventWish({ actor, query, signal, request }: Call<'house.events'>): ListenOptions {
   const { tenant, types, after = request.headers['last-event-id'], sandbox, agent } = query
-  if (tenant !== undefined && tenant !== actor.tenant && !actor.scopes.includes('admin'))
+  if (tenant !== undefined && tenant !== actor.tenant && !includesScope(actor.scopes, 'admin'))
     throw new SandboxError('forbidden', 'tenant: only a key for admin may name another')
-  const whose = actor.scopes.includes('admin') ? stated({ tenant }) : { tenant: actor.tenant }
+  const whose = includesScope(actor.scopes, 'admin') ? stated({ tenant }) : { tenant: actor.tenant }
   const chosen = types === undefined ? {} : { types: types.split(',') as readonly PlatformEventType[] }
   return { signal, ...stated({ sandbox, agent }), ...(typeof after === 'string' && { after }), ...chosen, ...whose }
 }

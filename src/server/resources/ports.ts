@@ -38,7 +38,7 @@ export function portHandlers({ house, signing, domain, openPort }: PortsParts): 
       return taken
     },
     'signed.use': async (call) => {
-      const grant = signing.open(call.params.token)
+      const grant = await signing.open(call.params.token)
       const platform = await house.platformFor(actorOf(grant), { request: call.requestId })
       if (grant.port === undefined) return useFile({ ...call, platform }, grant)
       const { signal, request, response } = call

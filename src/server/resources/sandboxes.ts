@@ -5,6 +5,7 @@ import { type Answer, events, json, none } from '../answers.js'
 import type { Call, Handlers } from '../call.js'
 import type { Desk } from '../desk.js'
 import { pageOf } from '../pages.js'
+import { checkScope } from '../scopes.js'
 
 type Names =
   | 'sandboxes.create'
@@ -52,11 +53,31 @@ export async function created(
   return json(info, 201)
 }
 
+interface Holding {
+  readonly gone: AbortSignal
+  readonly close: () => Promise<void>
+}
+
+/** For a sandbox that is whoever's who reads this: it goes with them, however they went. */
+async function* held<Event>(told: AsyncIterable<Event>, { gone, close }: Holding): AsyncGenerator<Event, void, undefined> {
+  try {
+    yield* told
+  } finally {
+    // A server that stops ends this stream first, and lets what is under way end.
+    if (gone.aborted) await close()
+  }
+}
+
 export function sandboxHandlers(desk: Desk): Handlers<Names> {
   return {
     'sandboxes.create': (call) => {
       desk.checkSpec(call.body)
-      return created(call, { desk, approvals: call.query.approvals }, (options) => call.platform.create(call.body, options))
+      const { approvals, hold } = call.query
+      return created(call, { desk, approvals }, async (options) => {
+        const made = await call.platform.create(call.body, options)
+        if (hold) desk.holders.expect(made.id, () => call.platform.close(made.id))
+        return made
+      })
     },
     'sandboxes.list': async ({ platform, query, signal }) => {
       const found: SandboxInfo[] = []
@@ -82,11 +103,13 @@ export function sandboxHandlers(desk: Desk): Handlers<Names> {
     'sandboxes.limit': async ({ platform, params, body, signal }) => json(await platform.limit(params.id, body, { signal })),
     'sandboxes.usage': async ({ platform, params, signal }) => json(await platform.usage(params.id, { signal })),
     'sandboxes.receipt': async ({ platform, params, signal }) => json(await platform.receipt(params.id, { signal })),
-    'sandboxes.events': async ({ platform, params, signal }) => {
+    'sandboxes.events': async ({ platform, params, query, actor, signal, gone }) => {
+      if (query.hold) checkScope(actor, 'run')
       const told = platform.life.events(params.id, { signal })
       // So that a sandbox that is not there is told by the status.
       await platform.info(params.id, { signal })
-      return events(told as AsyncIterable<never>)
+      if (query.hold) desk.holders.came(params.id)
+      return events((query.hold ? held(told, { gone, close: () => platform.close(params.id) }) : told) as AsyncIterable<never>)
     },
     'sandboxes.release': async ({ platform, params }) => json(await platform.pools.release(params.id)),
     'sandboxes.changes': async ({ platform, params, query, signal }) => {
