@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setUp } from './setup/steps.mjs'
-import { runVitest } from './testing/suites.mjs'
+import { runProgram, runVitest } from './testing/suites.mjs'
 import { countLine, suiteBlock } from './testing/summary.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -18,9 +18,10 @@ async function main() {
   const reports = mkdtempSync(join(tmpdir(), 'glovebox-reports-'))
   const suite = { name: 'deep', root, arguments: deepTests, budgetSeconds: 1200, env: { GLOVEBOX_DEEP: '1' }, reportPath: join(reports, 'deep.json') }
   try {
-    const result = await runVitest(suite)
-    process.stdout.write(`${suiteBlock(result)}\n${countLine([result])}\n`)
-    return result.failures.length > 0 ? 1 : 0
+    const load = { name: 'ten minutes of mixed load', root, argv: [process.execPath, 'bench/server-load.mjs', '--minutes', '10'], budgetSeconds: 900 }
+    const results = [await runVitest(suite), await runProgram(load)]
+    process.stdout.write(`${results.map(suiteBlock).join('\n')}\n${countLine(results)}\n`)
+    return results.some(({ failures }) => failures.length > 0) ? 1 : 0
   } finally {
     rmSync(reports, { recursive: true, force: true })
   }

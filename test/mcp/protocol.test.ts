@@ -27,7 +27,7 @@ describe('a peer that does not keep to the protocol', { timeout: patience }, () 
     expect(await peer.end()).toBe(0)
   })
 
-  test('gets the errors that JSON-RPC has for it, and is served on', async () => {
+  test('S-28 gets the errors that JSON-RPC has for it, and is served on', async () => {
     const peer = connect()
     await peer.initialize()
     peer.sendLine('{ this is no JSON')
@@ -63,7 +63,7 @@ describe('a peer that does not keep to the protocol', { timeout: patience }, () 
     expect(await peer.answerTo(3)).toMatchObject({ result: {} })
   })
 
-  test('that asks without end is told to wait, and its first calls are served', async () => {
+  test('S-28 that asks without end is told to wait, and its first calls are served', async () => {
     const peer = connect()
     await peer.initialize()
     const count = 400

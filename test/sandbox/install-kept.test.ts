@@ -50,7 +50,7 @@ describe.each(['pip', 'npm'] as const)('what %s has fetched', (manager) => {
     expect(readFileSync(file).equals(readFileSync(join(site.folder, files[manager])))).toBe(true)
   })
 
-  test('is refused where it is not what the index promised, and nothing of it is kept', async () => {
+  test('M-19 is refused where it is not what the index promised, and nothing of it is kept', async () => {
     await using sandbox = await open()
     const file = join(site.folder, files[manager])
     const good = readFileSync(file)
@@ -86,7 +86,7 @@ test('another place that promises the same is asked itself: nobody gets by a has
   expect(site.visits.filter(({ url }) => url.endsWith('.whl')).map(({ headers }) => headers.host)).toEqual([host('index'), host('other')])
 })
 
-test('what a program claims or sends reaches nobody else', async () => {
+test('M-19 what a program claims or sends reaches nobody else', async () => {
   await using first = await open()
   // Without an index that promised it, nothing is kept, whatever is asked for.
   const url = `https://${host('index')}/${files.pip}`

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createClient } from '../../src/client/index.js'
 import type { Platform } from '../../src/contract/platform.js'
 import type { Scope, TenantInput } from '../../src/contract/tenants.js'
+import type { Driver } from '../../src/contract/driver.js'
 import { createFakeDriver } from '../../src/drivers/fake/driver.js'
 import { localActor, openHouse, openLedger } from '../../src/ledger.js'
 import type { RequestLine } from '../../src/server/requests.js'
@@ -33,11 +34,11 @@ export interface Asking {
 }
 
 /** A server with everything real behind it but walls: a ledger in a folder of its own, a house, engines; on a port of the loopback. */
-export async function ownServer(options: Partial<ServerOptions> & { readonly tenants?: readonly TenantInput[] } = {}) {
+export async function ownServer(options: Partial<ServerOptions> & { readonly tenants?: readonly TenantInput[]; readonly drivers?: readonly Driver[] } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'glovebox-server-test-'))
   const ledger = await openLedger({ folder, leastFreeBytes: 0 })
   for (const tenant of [{ id: 'red' }, { id: 'blue' }, ...(options.tenants ?? [])]) await ledger.tenants.create(tenant, localActor)
-  const house = await openHouse(ledger, { drivers: [createFakeDriver()], snapshotDir: join(folder, 'snapshots') })
+  const house = await openHouse(ledger, { drivers: options.drivers ?? [createFakeDriver()], snapshotDir: join(folder, 'snapshots') })
   const lines: RequestLine[] = []
   const server = new GloveboxServer({
     house,

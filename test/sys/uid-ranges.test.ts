@@ -33,7 +33,7 @@ test('ranges start at 0x78000000, are 65,536 ids wide and follow each other', ()
   expect(bases(3)).toEqual([first, first + size, first + 2 * size])
 })
 
-test('two engines of one machine never share a range', () => {
+test('M-05 two engines of one machine never share a range', () => {
   const [one, two] = [createUidRanges({ folder, foreign: [] }), createUidRanges({ folder, foreign: [] })]
   const all = [one, two, one, two].flatMap((ranges, index) => ranges.claim(`cell${index}`).base)
   expect(new Set(all).size).toBe(4)
