@@ -66,7 +66,7 @@ testUnless(!isBwrapReady && 'bwrap is not ready here: ./glovebox doctor')(
     const { code, stdout, stderr } = await cli(['demo'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const lines = stdout.trimEnd().split('\n')
-    expect(lines.length).toBe(27)
+    expect(lines.length).toBe(28)
     expect(lines.filter((line) => line.length > 80)).toEqual([])
     expect(stdout).not.toContain('\u001b')
   },

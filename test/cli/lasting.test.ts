@@ -300,7 +300,7 @@ describe('glovebox stats and info', () => {
   })
 
   test('stats --follow is a line a second for each, and ends with the last that was named', async () => {
-    const id = await create(['--lifetime', '2500ms'])
+    const id = await create(['--lifetime', '6s'])
     const lines = (await cli(['stats', '-f', '--json', id])).stdout.trim().split('\n')
     expect(lines.length).toBeGreaterThanOrEqual(2)
     for (const line of lines) expect(parseAs<object>(line)).toMatchObject({ id, state: 'running' })
