@@ -2,7 +2,6 @@
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync, unwatchFile, watchFile } from 'node:fs'
 import { connect, isIP } from 'node:net'
 import { resolve } from 'node:path'
-import { createSecureContext } from 'node:tls'
 import { policyInForce, templateBuilder } from './compose.js'
 import { SandboxError } from './contract/errors.js'
 import type { PolicyInput, PresetName } from './contract/policy.js'
@@ -10,7 +9,7 @@ import type { Driver } from './contract/driver.js'
 import type { House } from './contract/tenants.js'
 import { type Ledger, localActor, openHouse, openLedger } from './ledger.js'
 import type { Allowance } from './server/remote-spec.js'
-import { GloveboxServer, type ListenAt, type TlsOptions } from './server/server.js'
+import { checkTls, GloveboxServer, type ListenAt, type TlsOptions } from './server/server.js'
 import { createHouseWatch, type HouseWatch } from './watch/house-watch.js'
 import { createLogger, type LogTarget } from './watch/logger.js'
 import { tracingEndpoint } from './watch/tracing-endpoint.js'
@@ -209,7 +208,7 @@ function readTls({ cert, key, clientCa }: TlsFiles): TlsOptions {
     ...(clientCa !== undefined && { ca: read(clientCa, 'client-ca'), requestCert: true }),
   }
   try {
-    createSecureContext(options)
+    checkTls(options)
   } catch (error) {
     throw new SandboxError('invalid', `tls-cert: ${cert} and ${key} are no certificate and its key`, {
       cause: error,

@@ -2,7 +2,7 @@
 import { createServer, type Server, type ServerOptions as HttpOptions } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { Socket } from 'node:net'
-import type { SecureContextOptions } from 'node:tls'
+import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { SandboxError } from '../contract/errors.js'
 import { Desk } from './desk.js'
 import { allHandlers } from './handlers.js'
@@ -18,6 +18,11 @@ import { Upgrades } from './upgrades.js'
 export interface TlsOptions extends SecureContextOptions {
   /** Whoever connects has to show a certificate of `ca`. */
   readonly requestCert?: boolean
+}
+
+/** Throws what is wrong with them: that they do not belong together, say. */
+export function checkTls(tls: TlsOptions): void {
+  createSecureContext(tls)
 }
 
 export interface ServerOptions extends RequestOptions, HouseParts {
