@@ -23,11 +23,7 @@ export const rooms = {
   'compose.ts': { rooms: '*', node: withFiles },
   // The same for what serves many.
   'ledger.ts': { rooms: '*', node: withFiles },
-<<<<<<< HEAD
   'serve.ts': { rooms: '*', node: withFiles },
-=======
-  'serve.ts': { rooms: '*', node: withFiles },
->>>>>>> server
   // The way to a server, which a library takes that has no engine of its own.
   'connect.ts': { rooms: ['contract', 'client', 'sys'] },
   // Loaded before anything else, and by every command.
