@@ -78,12 +78,12 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
     engineSubject: async (name, twist = {}) => {
       const twisted = twist.driver?.(driver(name)) ?? driver(name)
-      const engine = new Engine({ ...engineOptions({ drivers: [twisted] }), templates, filter: twist.filter ?? filter })
+      const engine = new Engine({ ...engineOptions({ drivers: [twisted], snapshotDir: join(temporary, 'snapshots') }), templates, filter: twist.filter ?? filter })
       platforms.push(engine)
       return createEngineSubject({ platform: twist.platform?.(engine) ?? engine, driver: name, host })
     },
     clientSubject: async (name) => {
-      const engine = new Engine({ ...engineOptions({ drivers: [driver(name)] }), templates, filter })
+      const engine = new Engine({ ...engineOptions({ drivers: [driver(name)], snapshotDir: join(temporary, 'snapshots') }), templates, filter })
       const served = await serve(engine, join(temporary, `${servers.length}.sock`))
       servers.push(served)
       platforms.push(engine)
