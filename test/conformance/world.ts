@@ -78,7 +78,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
     engineSubject: async (name, twist = {}) => {
       const twisted = twist.driver?.(driver(name)) ?? driver(name)
-      const engine = new Engine({ ...engineOptions({ drivers: [twisted], snapshotDir: join(temporary, 'snapshots') }), templates, filter: twist.filter ?? filter })
+      const engine = new Engine({
+        ...engineOptions({ drivers: [twisted], snapshotDir: join(temporary, 'snapshots') }),
+        templates,
+        filter: twist.filter ?? filter,
+      })
       platforms.push(engine)
       return createEngineSubject({ platform: twist.platform?.(engine) ?? engine, driver: name, host })
     },
