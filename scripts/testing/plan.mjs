@@ -12,11 +12,11 @@ import { repeatUnsteady } from './unsteady.mjs'
 // These have a suite of their own; every other folder of test/ is a unit suite, so that a new room is not forgotten.
 const ownSuites = ['conformance', 'packaging', 'checks', 'docs', 'warden']
 // What an ordinary user can do differently from root.
-const userFolders = ['conformance', 'drivers', 'sys', 'cli', 'sandbox', 'docs', 'server', 'client', 'tenants', 'audit', 'watch']
+const userFolders = ['conformance', 'drivers', 'sys', 'cli', 'sandbox', 'docs', 'audit']
 // Elsewhere only what opens real cells.
 const userFiles = 'bwrap.test.ts'
-// That the cases catch cells which lie, and what the driver without walls does, is the same for everyone.
-const alikeForAll = ['test/conformance/*mutants*', 'test/conformance/fake*']
+// That the cases catch cells which lie, what the driver without walls does, and what lies between a client and its server, is the same for everyone.
+const alikeForAll = ['test/conformance/*mutants*', 'test/conformance/fake*', 'test/conformance/*client*']
 
 /** @param {string} root @param {readonly string[]} names */
 function existing(root, names) {

@@ -1,3 +1,4 @@
-import { hold } from './hold.js'
+import { hold, isEnginesOwn } from './hold.js'
 
-hold('oci:runc', 'engine')
+// For an ordinary user the container is another, and the engine the same.
+hold('oci:runc', 'engine', process.getuid?.() === 0 ? {} : { isDeep: isEnginesOwn })
