@@ -18,7 +18,8 @@ const top = mkdtempSync(join(tmpdir(), 'gbx-put-away-'))
 afterAll(() => rmSync(top, { recursive: true, force: true }))
 
 const probing = createPlatform()
-const drivers = (await probing.probe()).filter(({ available }) => available).map(({ driver }) => driver)
+// Programs of gVisor are processes of its own kernel, which nobody sees from outside.
+const drivers = (await probing.probe()).filter(({ available, tier }) => available && tier !== 'gvisor').map(({ driver }) => driver)
 await probing[Symbol.asyncDispose]()
 
 let store: string

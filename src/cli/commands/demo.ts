@@ -189,7 +189,7 @@ function renderSummary(reports: readonly StepReport[], colors: Colors): string {
   const notRun = count('not-run') === 0 ? '' : `, ${count('not-run')} not run`
   const failed = count('failed')
   if (failed > 0) return `\n${colors.red(`${failed} of ${reports.length} did not go as they should${notRun}.`)}\n`
-  return `\n${count('ok')} of ${reports.length} went as they should${notRun}. Now yours: ${ownName()} run -- python3 -c 'print(6*7)'\nOr one that lasts: ${ownName()} create --name box, then ${ownName()} sh box, and ${ownName()} rm box\n`
+  return `\n${count('ok')} of ${reports.length} went as they should${notRun}. Now yours: ${ownName()} run -- python3 -c 'print(6*7)'\nOr one that lasts: ${ownName()} create --name box, then ${ownName()} sh box\n`
 }
 
 function renderProof(proof: Proof): string {
