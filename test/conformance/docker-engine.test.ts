@@ -1,3 +1,3 @@
-import { hold } from './hold.js'
+import { hold, isEnginesOwn } from './hold.js'
 
-hold('docker', 'engine')
+hold('docker', 'engine', { isDeep: isEnginesOwn })

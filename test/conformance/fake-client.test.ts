@@ -1,3 +1,4 @@
-import { hold } from './hold.js'
+import { hold, isEnginesOwn } from './hold.js'
 
-hold('fake', 'client')
+// All of it is asked of a client in cells that have walls.
+hold('fake', 'client', { isDeep: isEnginesOwn })
