@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { connectWarden } from '../../src/channel/index.js'
@@ -51,6 +51,9 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const before = process.env.TMPDIR
   const canaryHome = tmpdir()
   const temporary = mkdtempSync(join(canaryHome, 'gbx-world-'))
+  const store = join(temporary, 'snapshots')
+  // Folders of the store itself are there before anyone looks what is left.
+  for (const name of ['drafts', 'names', 'objects']) mkdirSync(join(store, name), { recursive: true, mode: 0o700 })
   const host = await createHostView({ ownFolders: [temporary], sharedFolders: [statePlace()] })
   process.env.TMPDIR = temporary
   const templates = createHostTemplates()
@@ -79,7 +82,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     engineSubject: async (name, twist = {}) => {
       const twisted = twist.driver?.(driver(name)) ?? driver(name)
       const engine = new Engine({
-        ...engineOptions({ drivers: [twisted], snapshotDir: join(temporary, 'snapshots') }),
+        ...engineOptions({ drivers: [twisted], snapshotDir: store }),
         templates,
         filter: twist.filter ?? filter,
       })
@@ -87,7 +90,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       return createEngineSubject({ platform: twist.platform?.(engine) ?? engine, driver: name, host })
     },
     clientSubject: async (name) => {
-      const engine = new Engine({ ...engineOptions({ drivers: [driver(name)], snapshotDir: join(temporary, 'snapshots') }), templates, filter })
+      const engine = new Engine({ ...engineOptions({ drivers: [driver(name)], snapshotDir: store }), templates, filter })
       const served = await serve(engine, join(temporary, `${servers.length}.sock`))
       servers.push(served)
       platforms.push(engine)
