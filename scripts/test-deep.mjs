@@ -5,12 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setUp } from './setup/steps.mjs'
+import { deepOnly } from './testing/plan.mjs'
 import { runProgram, runVitest } from './testing/suites.mjs'
 import { countLine, suiteBlock } from './testing/summary.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const leftOut = ['oci-runsc-driver', 'oci-runsc-engine', 'oci-crun-engine', 'docker-engine', 'fake-client', 'fake-watched']
-const conformance = leftOut.map((name) => `test/conformance/${name}.test.ts`)
+const leftOut = ['oci-runsc-driver', 'oci-runsc-engine', 'docker-engine', 'fake-client', 'fake-watched']
+const conformance = [...leftOut.map((name) => `test/conformance/${name}.test.ts`), ...deepOnly]
 const server = ['test/server/killed-bwrap.test.ts', 'test/server/fuzz.test.ts']
 const deepTests = ['test/sandbox/many-names.test.ts', 'test/sandbox/swapped-mount.test.ts', ...conformance, ...server]
 

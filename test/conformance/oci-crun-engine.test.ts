@@ -1,3 +1,3 @@
-import { hold, isEnginesOwn } from './hold.js'
+import { hold } from './hold.js'
 
-hold('oci:crun', 'engine', { isDeep: isEnginesOwn })
+hold('oci:crun', 'engine')
