@@ -16,6 +16,7 @@ import { createBwrapDriver } from './drivers/bwrap/driver.js'
 import { createTrialMemory } from './cell/trial-memory.js'
 import { bwrapPath } from './drivers/bwrap/facts.js'
 import { createBundles } from './drivers/oci/bundles.js'
+import { sweepTrials } from './drivers/oci/container-trial.js'
 import { createOciDriver } from './drivers/oci/driver.js'
 import { createGvisorDriver } from './drivers/oci/gvisor-driver.js'
 import { createVmDriver, vmRuntimeNames } from './drivers/oci/vm-driver.js'
@@ -235,7 +236,7 @@ function readVersion(): string {
 export async function sweepLeftovers(): Promise<void> {
   if (process.platform !== 'linux') return
   createBundles()
-  await Promise.all([createLessor({ hasRanges: canMapRanges(readIdFacts()), cgroups: detectCgroups() }), sweepFakeCells()])
+  await Promise.all([createLessor({ hasRanges: canMapRanges(readIdFacts()), cgroups: detectCgroups() }), sweepFakeCells(), sweepTrials()])
 }
 
 export interface SocketServer {

@@ -12,6 +12,7 @@ import { documentSigner, signatureProblem } from './receipt/index.js'
 import { ownPart, serverFolder, serverPlace, snapshotFolder, snapshotPlace } from './sys/places.js'
 import { findReceiptKey, loadReceiptKey } from './sys/receipt-key.js'
 import { hasSqlite } from './sys/sqlite.js'
+import { sweepTrials } from './drivers/oci/container-trial.js'
 import { createSnapshotStore, sweepSnapshots, tenantPrefix } from './templates/snapshots.js'
 import { createEventBus } from './watch/event-bus.js'
 import type { HouseWatch } from './watch/house-watch.js'
@@ -84,7 +85,7 @@ export async function openHouse({ trail, tenants, quotas }: Ledger, { watch, ...
   const [{ auditedPlatform, beginServing, Watch }, { TenantHouse }] = await Promise.all([import('./audit/index.js'), import('./tenants/index.js')])
   const { policy, egress, onIdleExit: _, ...shared } = engineOptions(settings)
   const snapshots = (): string => settings.snapshotDir ?? snapshotPlace()
-  await sweepSnapshots(settings.snapshotDir ?? snapshotFolder())
+  await Promise.all([sweepSnapshots(settings.snapshotDir ?? snapshotFolder()), sweepTrials()])
   const lost = await beginServing(trail, { version: shared.machine.version, pid: process.pid })
   return new TenantHouse({
     tenants,
