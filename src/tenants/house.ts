@@ -153,13 +153,17 @@ export class TenantHouse implements House {
 
   /** Once the day's bytes are spent, nothing that lives goes anywhere any more; what is made with a network is refused. */
   async #spend(tenant: string, { bytes, platform }: { readonly bytes: number; readonly platform: Platform }): Promise<void> {
-    if (bytes === 0 || (await this.#parts.quotas.spend(tenant, bytes).catch(() => true))) return
+    // What cannot be counted is let out no more.
+    if (bytes === 0 || (await this.#parts.quotas.spend(tenant, bytes).catch(() => false))) return
+    const told: Promise<void>[] = []
     for await (const { id, spec } of platform.list()) {
       if (spec.network === false || spec.network.allow?.length === 0) continue
-      await this.#parts.onCutOff(tenant, id)
-      // One that ended meanwhile sends nothing either.
-      await platform.network.update(id, { allow: [] }).catch(() => undefined)
+      // Owed to the trail, and not waited for here: on a full disk everything would go on until there is room.
+      told.push(this.#parts.onCutOff(tenant, id))
+      // One that has ended has nothing to close either.
+      await platform.network.update(id, { allow: [] }).catch(() => platform.close(id).catch(() => undefined))
     }
+    await Promise.all(told)
   }
 
   #following(followed: Promise<void>): Promise<void> {

@@ -37,7 +37,7 @@ describe('what callers ask for that is done in cells', () => {
   const run = async (id: string, command: readonly string[], secret = key): Promise<string> =>
     String((await own.ask(`/v1/sandboxes/${id}/processes`, { key: secret, body: { command } })).json().stdout)
 
-  test('S-25 a pattern that would never end is looked for in the cell, keeps nobody waiting, and ends with its caller', { timeout: 60_000 }, async () => {
+  test('S-25 a pattern that would never end is looked for in the cell, keeps nobody waiting, and ends with its sandbox', { timeout: 60_000 }, async () => {
     const id = await create()
     await own.ask(`/v1/sandboxes/${id}/files/content?path=a`, {
       key,
