@@ -103,14 +103,15 @@ export async function openHouse({ trail, tenants, quotas }: Ledger, { watch, ...
         },
         snapshots: createSnapshotStore(order.tenant === defaultTenant ? snapshots : () => ownPart(snapshots(), `${tenantPrefix}${order.tenant}`)),
         // One for all: it ends with the house.
-        ...(egress && { egress: { ...egress, close: () => Promise.resolve() } }),
+        ...(egress && { egress: { ...egress, open: (way) => egress.open({ ...way, budget: order.budget }), close: () => Promise.resolve() } }),
       })
       return watch?.platform(engine) ?? engine
     },
     watcher: (order) => new Watch({ ...order, trail }),
     view: (platform, view) => auditedPlatform(platform, { ...view, trail }),
-    onCutOff: async (tenant, sandbox) => {
-      await trail.tell({ act: 'network.update', actor: 'system', tenant, sandbox, details: { network: { allow: [] }, reason: 'quota egressPerDay' } })
+    onSpent: async (tenant) => {
+      // Rejected only when the trail is closed, with everything.
+      await trail.tell({ act: 'quota.spend', actor: 'system', tenant, details: { quota: 'egressPerDay' } }).catch(() => undefined)
     },
     onClose: async () => {
       await egress?.close()
