@@ -55,10 +55,14 @@ export async function passRequest(request: IncomingMessage, response: ServerResp
     // What is not sent to its end is told by the answer that does not come.
     pipeline(request, outgoing).catch(() => undefined)
     const answer = await answered.catch((error: unknown) => {
+      signal.throwIfAborted()
       throw new SandboxError('broken', `port: what listens on ${port} does not speak HTTP`, { cause: error })
     })
     response.writeHead(answer.statusCode ?? 502, responseHeaders(answer.headers, passing))
-    await pipeline(answer, response)
+    await pipeline(answer, response, { signal }).catch((error: unknown) => {
+      signal.throwIfAborted()
+      throw new SandboxError('broken', `port: what listens on ${port} broke off in the midst of its answer`, { cause: error })
+    })
   } finally {
     stream.destroy()
   }
@@ -73,7 +77,7 @@ export async function passUpgrade(request: IncomingMessage, socket: Duplex, pass
   stream.write(`${request.method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`)
   if (head.length > 0) stream.write(head)
   try {
-    await Promise.all([pipeline(socket, stream), pipeline(stream, socket)])
+    await Promise.all([pipeline(socket, stream, { signal }), pipeline(stream, socket, { signal })])
   } finally {
     stream.destroy()
     socket.destroy()

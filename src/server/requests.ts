@@ -15,6 +15,7 @@ import { bodyPieces, type BodyBounds, checkContentType, readJson } from './bodie
 import { type Call, type Handler, type Handlers, parseBody, parseQuery } from './call.js'
 import type { Desk } from './desk.js'
 import { Door, type DoorOptions, type Entered } from './door.js'
+import { follow, type Following } from './following.js'
 import { randomName } from './held.js'
 import { asSandboxError, HttpError, statusOf } from './http-error.js'
 import { Idempotency } from './idempotency.js'
@@ -24,6 +25,7 @@ import { passRequest } from './proxy.js'
 import { type Match, Router } from './router.js'
 import { checkScope } from './scopes.js'
 import { actorOf, type Signing } from './signing.js'
+import type { Standing } from './standing.js'
 
 /** What the log says of a request: nothing that is secret, and nothing of what was asked for but the route. */
 export interface RequestLine {
@@ -65,6 +67,7 @@ export interface RequestParts {
   readonly desk: Desk
   readonly handlers: Handlers
   readonly signing: Signing
+  readonly standing: Standing
 }
 
 interface Facts {
@@ -81,16 +84,18 @@ export class Requests {
   readonly #bounds: BodyBounds
   readonly #handlers: Handlers
   readonly #signing: Signing
+  readonly #standing: Standing
   readonly #idempotency = new Idempotency()
   readonly #stopping = new AbortController()
 
-  constructor(options: RequestOptions, { desk, handlers, signing }: RequestParts) {
+  constructor(options: RequestOptions, { desk, handlers, signing, standing }: RequestParts) {
     this.desk = desk
     this.door = new Door(options.door)
     this.#options = options
     this.#bounds = { ...usualBounds, ...options.bounds }
     this.#handlers = handlers
     this.#signing = signing
+    this.#standing = standing
     // As many as there are streams of events.
     setMaxListeners(0, this.#stopping.signal)
   }
@@ -166,7 +171,7 @@ export class Requests {
     const grant = await this.#signing.openLabel(label)
     const actor = actorOf(grant)
     facts.actor = actor
-    const { signal, done } = this.#follow(request, response, actor)
+    const { signal, done } = this.#follow({ request, response }, actor)
     try {
       const platform = await this.#options.house.platformFor(actor, { request: id })
       const where = { platform, sandbox: grant.sandbox, port: grant.port ?? 0, path: request.url ?? '/' }
@@ -183,12 +188,14 @@ export class Requests {
     const query = parseQuery(match.name, match.route.takes === 'raw' ? '' : entered.search)
     checkContentType(request, match.route)
     const body = match.route.takes === undefined ? parseBody(match.name, await readJson(request, this.#bounds)) : undefined
-    const { signal, gone, done } = this.#follow(request, response, actor)
+    const { signal, gone, onBehalfOf, done } = this.#follow(asked, actor)
     try {
       const platform = match.route.scope === 'public' || match.route.scope === 'signed' ? noPlatform : await this.platformOf(actor, request, id)
-      const pieces = bodyPieces(request, this.#bounds)
-      const call = { name: match.name, params: match.params, query, body, actor, platform, signal, gone, stream, pieces, request, response, requestId: id }
-      const answer = await this.#made(call as Call, asked)
+      const pieces = until(bodyPieces(request, this.#bounds), gone)
+      const own = { signal, gone, onBehalfOf, stream, pieces, request, response, requestId: id }
+      const answer = await this.#made({ name: match.name, params: match.params, query, body, actor, platform, ...own } as Call, asked)
+      // What it has come to meanwhile is for nobody whose key holds no more.
+      if (!response.destroyed) gone.throwIfAborted()
       const told = answer.kind === 'events' && match.route.reply === 'events' ? { ...answer, events: until(answer.events, this.#stopping.signal) } : answer
       await sendAnswer(response, told, { stream, gone })
     } finally {
@@ -201,27 +208,15 @@ export class Requests {
     const make = (): Promise<Answer> => (this.#handlers[match.name] as Handler<typeof match.name>)(call)
     const key = request.headers[wireHeaders.idempotency]
     if (!match.route.creates || key === undefined) return make()
-    const asked = [match.name, entered.path, entered.search, call.body]
+    // An admin may ask the same for another tenant.
+    const asked = [match.name, entered.path, entered.search, call.body, request.headers['glovebox-tenant'] ?? '']
     return this.#idempotency.run({ tenant: call.actor.tenant, key: String(key), asked, isSecret: match.name === 'keys.create' }, make)
   }
 
-  /** `signal` aborts when the other side is gone, or calls off what it gave a name to; `gone` only for the first. */
-  #follow(request: IncomingMessage, response: ServerResponse, actor: Actor) {
-    const [calling, leaving] = [new AbortController(), new AbortController()]
-    const onClose = (): void => {
-      if (response.writableFinished) return
-      const reason = new SandboxError('closed', 'whoever asked is gone')
-      leaving.abort(reason)
-      calling.abort(reason)
-    }
-    response.once('close', onClose)
-    const named = request.headers[wireHeaders.call]
-    const name = typeof named === 'string' && /^[a-z0-9]{16,64}$/.test(named) ? this.desk.calls.add(actor.tenant, calling, named) : undefined
-    const done = (): void => {
-      response.off('close', onClose)
-      if (name !== undefined) this.desk.calls.remove(name)
-    }
-    return { signal: calling.signal, gone: leaving.signal, done }
+  #follow({ request, response }: Pick<Asked, 'request' | 'response'>, actor: Actor): Following {
+    const following = follow(request, response, { desk: this.desk, standing: this.#standing })
+    following.onBehalfOf(actor)
+    return following
   }
 
   #log({ route, actor, failure }: Facts, { id, ms, method, status }: { id: string; ms: number; method: string; status: number }): void {
@@ -252,7 +247,7 @@ export function checkIds({ params }: Match): void {
 }
 
 /** The same, ended by the reason of the signal. */
-async function* until(source: AsyncIterable<WireEvent>, signal: AbortSignal): AsyncGenerator<WireEvent, void, undefined> {
+async function* until<Item>(source: AsyncIterable<Item>, signal: AbortSignal): AsyncGenerator<Item, void, undefined> {
   yield* leaving(source, signal)
   signal.throwIfAborted()
 }
