@@ -208,9 +208,12 @@ export class Requests {
     const make = (): Promise<Answer> => (this.#handlers[match.name] as Handler<typeof match.name>)(call)
     const key = request.headers[wireHeaders.idempotency]
     if (!match.route.creates || key === undefined) return make()
+    // A stream is told once: the second who asks would be told the rest of it.
+    if (call.stream !== undefined) throw new HttpError(400, 'idempotency-key: is for answers that come as a whole')
+    const asked = [match.name, entered.path, entered.search, call.body]
     // An admin may ask the same for another tenant.
-    const asked = [match.name, entered.path, entered.search, call.body, request.headers['glovebox-tenant'] ?? '']
-    return this.#idempotency.run({ tenant: call.actor.tenant, key: String(key), asked, isSecret: match.name === 'keys.create' }, make)
+    const tenant = `${call.actor.tenant} ${String(request.headers['glovebox-tenant'] ?? '')}`
+    return this.#idempotency.run({ tenant, key: String(key), asked, isSecret: match.name === 'keys.create' }, make)
   }
 
   #follow({ request, response }: Pick<Asked, 'request' | 'response'>, actor: Actor): Following {

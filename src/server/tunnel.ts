@@ -4,6 +4,9 @@ import type { PortConnection } from '../contract/ports.js'
 import { asSandboxError, errorInJson } from './http-error.js'
 import { encodeFrame, FrameReader, frameTypes } from '../contract/wire/frames.js'
 
+/** Of what is carried at once; it is held until it is whole. */
+const mostPieceBytes = 2 ** 20
+
 export interface Carriage {
   /** What came of it already. */
   readonly head: Uint8Array
@@ -33,7 +36,7 @@ export async function carry(socket: Duplex, { head, signal }: Carriage, connecti
 }
 
 async function inwards(socket: Duplex, head: Uint8Array, connection: PortConnection): Promise<void> {
-  const reader = new FrameReader()
+  const reader = new FrameReader(mostPieceBytes)
   const take = async (piece: Uint8Array): Promise<boolean> => {
     for (const { type, payload } of reader.push(piece)) {
       if (type === frameTypes.end) {

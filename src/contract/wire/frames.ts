@@ -27,6 +27,12 @@ export function encodeFrame(type: FrameType, payload: Uint8Array): Uint8Array {
 export class FrameReader {
   #held: Uint8Array[] = []
   #heldBytes = 0
+  readonly #most: number
+
+  /** Longer ones than `most` are none. */
+  constructor(most = mostFrameBytes) {
+    this.#most = most
+  }
 
   /** All frames that are whole with this. Throws when what comes is no frame. */
   push(piece: Uint8Array): readonly WireFrame[] {
@@ -46,7 +52,7 @@ export class FrameReader {
     if (this.#heldBytes < headBytes) return undefined
     const head = this.#front(headBytes)
     const length = new DataView(head.buffer, head.byteOffset).getUint32(1)
-    if (length > mostFrameBytes || (head[0] ?? 255) > frameTypes.end) throw new Error('what came is no frame')
+    if (length > this.#most || (head[0] ?? 255) > frameTypes.end) throw new Error('what came is no frame')
     if (this.#heldBytes < headBytes + length) return undefined
     const whole = this.#front(headBytes + length)
     this.#drop(headBytes + length)
