@@ -64,7 +64,9 @@ function isLong(answer: Answer): boolean {
 }
 
 function tooLong(): Promise<Answer> {
-  const answer = Promise.reject(new SandboxError('conflict', `idempotency-key: it was done already, and what came of it has more than ${mostKeptCharacters} characters`))
+  const answer = Promise.reject(
+    new SandboxError('conflict', `idempotency-key: it was done already, and what came of it has more than ${mostKeptCharacters} characters`),
+  )
   answer.catch(() => undefined)
   return answer
 }

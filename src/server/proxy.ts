@@ -77,7 +77,10 @@ export async function passUpgrade(request: IncomingMessage, socket: Duplex, pass
     const agreed = new Promise<Agreement>((resolve) => outgoing.once('upgrade', (answer, _, first) => resolve({ answer, first })))
     outgoing.end()
     const answer = await Promise.race([agreed, answerOf(outgoing, passing)])
-    if (!('first' in answer)) return await refuseUpgrade(answer, { request, socket }, passing)
+    if (!('first' in answer)) {
+      await refuseUpgrade(answer, { request, socket }, passing)
+      return
+    }
     const kept = Object.entries({ ...responseHeaders(answer.answer.headers, passing), connection: 'Upgrade', upgrade: answer.answer.headers.upgrade })
     const lines = kept.flatMap(([name, value]) => [value ?? []].flat().map((each) => `${name}: ${String(each)}\r\n`))
     socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('')}\r\n`)

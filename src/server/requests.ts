@@ -10,7 +10,8 @@ import { parseWith } from '../contract/refusal.js'
 import { idSchema } from '../contract/spec.js'
 import type { Actor } from '../contract/tenants.js'
 import { media, wireHeaders } from '../contract/wire/media.js'
-import { type Answer, acceptedStream, sendAnswer, sendError, type StreamType, type WireEvent } from './answers.js'
+import type { RequestLine } from '../contract/wire/request-line.js'
+import { type Answer, acceptedStream, sendAnswer, sendError, type StreamType } from './answers.js'
 import { bodyPieces, type BodyBounds, checkContentType, readJson } from './bodies.js'
 import { type Call, type Handler, type Handlers, parseBody, parseQuery } from './call.js'
 import type { Desk } from './desk.js'
@@ -26,22 +27,6 @@ import { type Match, Router } from './router.js'
 import { checkScope } from './scopes.js'
 import { actorOf, type Signing } from './signing.js'
 import type { Standing } from './standing.js'
-
-/** What the log says of a request: nothing that is secret, and nothing of what was asked for but the route. */
-export interface RequestLine {
-  readonly at: string
-  readonly request: string
-  readonly method: string
-  /** The route's name; empty where there is none. */
-  readonly route: string
-  readonly status: number
-  readonly ms: number
-  readonly tenant?: string
-  readonly key?: string
-  /** Of what went wrong: its code; of a defect of ours also where it came from. */
-  readonly error?: string
-  readonly defect?: string
-}
 
 export interface RequestOptions extends Pick<HouseParts, 'house' | 'keys'> {
   readonly door: DoorOptions

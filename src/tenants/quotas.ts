@@ -64,7 +64,9 @@ export class QuotaKeeper implements Quotas {
           return 0
         }
       },
-      take: (bytes) => void (bytes > 0 && this.#days.add(tenant, bytes)),
+      take: (bytes) => {
+        if (bytes > 0) this.#days.add(tenant, bytes)
+      },
     }
   }
 

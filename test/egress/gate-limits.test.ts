@@ -176,7 +176,8 @@ describe('bytes of connections', () => {
     expect(budget.leftBytes).toBe(0)
     expect(one.gate.summary().bytesUp + other.gate.summary().bytesUp).toBe(1_000_000)
     expect(arrived).toBeLessThanOrEqual(1_000_000)
-    for (const { ask } of [one, other]) expect(denied(await ask('127.0.0.1', server.port))).toMatchObject({ code: 'budget', status: 429, reason: 'all is spent' })
+    for (const { ask } of [one, other])
+      expect(denied(await ask('127.0.0.1', server.port))).toMatchObject({ code: 'budget', status: 429, reason: 'all is spent' })
     budget.leftBytes = 10
     permitted(await other.ask('127.0.0.1', server.port)).finish()
   })

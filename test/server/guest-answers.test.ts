@@ -33,7 +33,11 @@ const answers: readonly (readonly [name: string, answer: string, status: number]
   ['headers without end', `HTTP/1.1 200 OK\r\nx-a: ${'a'.repeat(60_000)}\r\n${ok}`, 502],
   ['no HTTP', '\0\x01garbage', 502],
   ['nothing', '', 502],
-  ['words of ours, and for all of our address', `HTTP/1.1 200 OK\r\nglovebox-request: forged\r\nclear-site-data: "*"\r\nstrict-transport-security: max-age=9\r\nalt-svc: h2=":1"\r\nset-cookie: z=1\r\n${ok}`, 200],
+  [
+    'words of ours, and for all of our address',
+    `HTTP/1.1 200 OK\r\nglovebox-request: forged\r\nclear-site-data: "*"\r\nstrict-transport-security: max-age=9\r\nalt-svc: h2=":1"\r\nset-cookie: z=1\r\n${ok}`,
+    200,
+  ],
   ['one that breaks off', 'HTTP/1.1 200 OK\r\ncontent-length: 200\r\n\r\nok', 200],
   ['a cookie behind its chunks', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: set-cookie\r\n\r\n2\r\nok\r\n0\r\nset-cookie: z=1\r\n\r\n', 200],
 ]
@@ -57,15 +61,18 @@ afterAll(() => own[Symbol.asyncDispose]())
 
 const forbidden = /set-cookie|forged|clear-site-data|strict-transport|alt-svc|second/i
 
-test.each(answers.map(([name, , status], index) => [name, index, status] as const))('%s, to a request and to a wish to become another', async (_, index, status) => {
-  for (const more of ['connection: close', 'connection: upgrade\r\nupgrade: websocket']) {
-    if (index === 7 && more !== 'connection: close') continue
-    const text = await askRaw(own.port, `GET ${path}/${index} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\n${more}\r\n\r\n`)
-    expect([more, text.slice(0, 12), forbidden.exec(text)]).toEqual([more, `HTTP/1.1 ${status}`, null])
-    if (status === 200) expect(text).toMatch(/content-security-policy: sandbox/)
-  }
-  expect(own.lines.filter(({ error, defect }) => error === 'internal' || defect !== undefined)).toEqual([])
-})
+test.each(answers.map(([name, , status], index) => [name, index, status] as const))(
+  '%s, to a request and to a wish to become another',
+  async (_, index, status) => {
+    for (const more of ['connection: close', 'connection: upgrade\r\nupgrade: websocket']) {
+      if (index === 7 && more !== 'connection: close') continue
+      const text = await askRaw(own.port, `GET ${path}/${index} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\n${more}\r\n\r\n`)
+      expect([more, text.slice(0, 12), forbidden.exec(text)]).toEqual([more, `HTTP/1.1 ${status}`, null])
+      if (status === 200) expect(text).toMatch(/content-security-policy: sandbox/)
+    }
+    expect(own.lines.filter(({ error, defect }) => error === 'internal' || defect !== undefined)).toEqual([])
+  },
+)
 
 test('a piece that is announced as longer than any is not waited for', async () => {
   const socket = connect(own.port, '127.0.0.1')

@@ -170,7 +170,11 @@ async function openAll(key: string): Promise<Readonly<Record<string, Open>>> {
     'a run that was asked for as a whole': await whole('/v1/runs', key, { ...endless, sandbox: plain }),
     'a program': await streaming(`${one}/processes`, { key, body: endless, accept: sse }),
     'output that is followed': await streaming(`${one}/processes/tag:talker/output`, { key, accept: ndjson }),
-    'an execution of code': await streaming(`${one}/code/executions`, { key, body: { code: 'import time\nwhile True: print(1); time.sleep(0.02)' }, accept: ndjson }),
+    'an execution of code': await streaming(`${one}/code/executions`, {
+      key,
+      body: { code: 'import time\nwhile True: print(1); time.sleep(0.02)' },
+      accept: ndjson,
+    }),
     'a watch of files': await streaming(`${one}/files/watch?path=watched`, { key, accept: ndjson }),
     'a file that nobody reads': unread(`${one}/files/content?path=long`, { authorization: `Bearer ${key}` }),
     'a file by a signed address': unread(file.pathname),
@@ -185,7 +189,10 @@ async function openAll(key: string): Promise<Readonly<Record<string, Open>>> {
 }
 
 async function whole(path: string, key: string, body: object): Promise<Open> {
-  const asked = own.ask(path, { key, body }).then(({ status, text }) => `${status} ${text}`, () => 'cut')
+  const asked = own.ask(path, { key, body }).then(
+    ({ status, text }) => `${status} ${text}`,
+    () => 'cut',
+  )
   await new Promise((resolve) => setTimeout(resolve, 300))
   return watched(asked)
 }

@@ -149,7 +149,10 @@ describe('a tenant in real cells', () => {
     const command = ['/usr/bin/python3', '-c', uploading, place]
     const spec = { network: { allow: [place] } }
     const ids = await Promise.all([0, 1].map(async () => String((await create('greedy', spec)).json().id)))
-    const ended = await Promise.all([...ids.map((id) => run('greedy', id, command)), as('greedy', '/v1/runs', { body: { command, sandbox: spec } }).then((answer) => answer.json())])
+    const ended = await Promise.all([
+      ...ids.map((id) => run('greedy', id, command)),
+      as('greedy', '/v1/runs', { body: { command, sandbox: spec } }).then((answer) => answer.json()),
+    ])
     expect(ended.map(({ stdout }) => stdout)).toEqual(['cut off\n', 'cut off\n', 'cut off\n'])
     expect((await used('greedy')).egressPerDay?.used).toBe(2 ** 20)
     expect(arrived).toBeLessThanOrEqual(2 ** 20)

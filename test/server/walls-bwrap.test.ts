@@ -38,7 +38,11 @@ describe('a program in a cell', () => {
       ]
       for (const answer of answers) {
         const lines = String(answer.json().stdout).trim().split('\n')
-        expect([lines.length, lines[0], lines.includes('reached')]).toEqual([addresses.length, expect.stringMatching(/FileNotFoundError|PermissionError/), false])
+        expect([lines.length, lines[0], lines.includes('reached')]).toEqual([
+          addresses.length,
+          expect.stringMatching(/FileNotFoundError|PermissionError/),
+          false,
+        ])
       }
     } finally {
       await server.stop()
@@ -143,7 +147,10 @@ describe('what callers ask for that is done in cells', () => {
       const paths = [`${port}/`, `${port}/http://127.0.0.1:${port}/`, `80/http://127.0.0.1:${port}/`]
       for (const path of paths) expect((await own.ask(`/v1/sandboxes/${id}/ports/${path}`, { key })).status).toBe(404)
       const places = ['127.0.0.1', 'localhost', '[::ffff:127.0.0.1]', '2130706433', '0x7f.1'].map((host) => `${host}:${port}`)
-      const addresses = [...places.flatMap((place) => [`http://${place}/`, `docker://${place}/a`, `git+http://${place}/a.git`, `${place}/a:latest`]), 'file:///etc']
+      const addresses = [
+        ...places.flatMap((place) => [`http://${place}/`, `docker://${place}/a`, `git+http://${place}/a.git`, `${place}/a:latest`]),
+        'file:///etc',
+      ]
       for (const address of addresses) {
         const spec = { template: address }
         const asked = [

@@ -45,7 +45,14 @@ test('the last byte of a day is told once, to the trail and to those who listen'
   await settle()
   expect([own.budget.leftBytes, spent]).toEqual([0, ['acme']])
   expect(own.told).toEqual([
-    { type: 'quota', tenant: 'acme', quota: 'egressPerDay', used: 1000, limit: 1000, reason: expect.stringContaining('egressPerDay of tenant acme is spent') as string },
+    {
+      type: 'quota',
+      tenant: 'acme',
+      quota: 'egressPerDay',
+      used: 1000,
+      limit: 1000,
+      reason: expect.stringContaining('egressPerDay of tenant acme is spent') as string,
+    },
   ])
 })
 
