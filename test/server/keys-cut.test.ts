@@ -198,15 +198,17 @@ async function whole(path: string, key: string, body: object): Promise<Open> {
 }
 
 const fileBytes = 64 * 2 ** 20
+let letRead = (): void => undefined
+const mayRead = new Promise<void>((resolve) => (letRead = resolve))
 
-/** Asked for, and not read before a while has passed. */
+/** Asked for, and not read before that is said. */
 function unread(path: string, headers: Readonly<Record<string, string>> = {}): Open {
   const socket = connect(own.port, '127.0.0.1')
   const lines = Object.entries({ host: 'localhost', connection: 'close', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.write(`GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n`)
   let count = 0
   socket.pause()
-  setTimeout(() => socket.on('data', (piece) => (count += piece.length)).resume(), 3000)
+  void mayRead.then(() => socket.on('data', (piece) => (count += piece.length)).resume())
   return watched(
     new Promise((resolve) => {
       const over = (): void => resolve(count < 1000 ? 'refused' : count < fileBytes ? 'cut' : 'whole')
@@ -227,6 +229,8 @@ test('all that a key holds open ends when it is revoked, with the reason where t
   const [ofGone, ofStays] = [await openAll(gone.secret), await openAll(stays)]
   expect(Object.entries(ofGone).filter(([, { isOver }]) => isOver())).toEqual([])
   await own.ledger.keys.revoke(gone.id, localActor)
+  await ended(Object.fromEntries(Object.entries(ofGone).filter(([name]) => !name.startsWith('a file'))))
+  letRead()
   expect(await ended(ofGone)).toEqual({
     'events of all': told,
     'events of a sandbox': told,
