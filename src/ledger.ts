@@ -6,14 +6,13 @@ import type { PlatformSettings } from './contract/platform-settings.js'
 import { type Actor, defaultTenant, type House, scopes } from './contract/tenants.js'
 import type { Signing } from './audit/index.js'
 import type { TenantRooms } from './tenants/index.js'
-import { engineOptions } from './compose.js'
+import { engineOptions, sweepLeftovers } from './compose.js'
 import { Engine } from './engine/engine.js'
 import { documentSigner, signatureProblem } from './receipt/index.js'
-import { ownPart, serverFolder, serverPlace, snapshotFolder, snapshotPlace } from './sys/places.js'
+import { ownPart, serverFolder, serverPlace, snapshotPlace } from './sys/places.js'
 import { findReceiptKey, loadReceiptKey } from './sys/receipt-key.js'
 import { hasSqlite } from './sys/sqlite.js'
-import { sweepTrials } from './drivers/oci/container-trial.js'
-import { createSnapshotStore, sweepSnapshots, tenantPrefix } from './templates/snapshots.js'
+import { createSnapshotStore, tenantPrefix } from './templates/snapshots.js'
 import { createEventBus } from './watch/event-bus.js'
 import type { HouseWatch } from './watch/house-watch.js'
 
@@ -85,7 +84,7 @@ export async function openHouse({ trail, tenants, quotas }: Ledger, { watch, ...
   const [{ auditedPlatform, beginServing, Watch }, { TenantHouse }] = await Promise.all([import('./audit/index.js'), import('./tenants/index.js')])
   const { policy, egress, onIdleExit: _, ...shared } = engineOptions(settings)
   const snapshots = (): string => settings.snapshotDir ?? snapshotPlace()
-  await Promise.all([sweepSnapshots(settings.snapshotDir ?? snapshotFolder()), sweepTrials()])
+  await sweepLeftovers(settings).catch(() => undefined)
   const lost = await beginServing(trail, { version: shared.machine.version, pid: process.pid })
   return new TenantHouse({
     tenants,

@@ -24,6 +24,8 @@ export const rooms = {
   // The same for what serves many.
   'ledger.ts': { rooms: '*', node: withFiles },
   'serve.ts': { rooms: '*', node: withFiles },
+  // What engines left that were killed.
+  'recovery.ts': { rooms: '*', node: withFiles },
   // The way to a server, which a library takes that has no engine of its own.
   'connect.ts': { rooms: ['contract', 'client', 'sys'] },
   // Loaded before anything else, and by every command.
@@ -60,7 +62,7 @@ export const rooms = {
   },
   adapters: { rooms: ['contract', 'sandbox'] },
   cli: {
-    rooms: ['contract', 'sandbox', 'client', 'policy', 'receipt', 'scan', 'mcp', 'bench', 'compose.ts', 'ledger.ts', 'serve.ts', 'conformance'],
+    rooms: ['contract', 'sandbox', 'client', 'policy', 'receipt', 'scan', 'mcp', 'bench', 'compose.ts', 'ledger.ts', 'serve.ts', 'recovery.ts', 'conformance'],
     packages: ['commander', 'picocolors', 'zod'],
     // The demo measures a sandboxed run beside a plain spawn, which is the one thing nobody else needs.
     node: [...withFiles, 'node:tty', 'node:readline', 'node:child_process'],

@@ -15,6 +15,7 @@ import { exactArguments, refuseChangedArguments } from './exact-arguments.js'
 import { exitCodes, signalExitCode } from './exit-codes.js'
 import { Stopped } from './interrupts.js'
 import { prepareLeaving } from './leaving.js'
+import { addGc } from './gc-options.js'
 import { addKeys } from './keys-commands.js'
 import { addPolicy } from './policy-commands.js'
 import { addMcp } from './mcp-options.js'
@@ -60,6 +61,7 @@ const adders: readonly { readonly names: readonly string[]; readonly add: (progr
   { names: ['demo'], add: addDemo },
   { names: ['bench'], add: (program, finish) => addBench(program, { finish, version: readVersion }) },
   { names: ['daemon'], add: addDaemon },
+  { names: ['gc'], add: addGc },
   { names: ['changes', 'apply', 'drop'], add: addChanges },
   { names: ['policy'], add: addPolicy },
   { names: ['receipt'], add: addReceipt },

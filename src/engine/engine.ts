@@ -187,6 +187,7 @@ export class Engine implements Platform {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isDisposed = true
     await settleAll([this.closeAll(), this.pools.closeAll()]).finally(async () => {
+      await this.#options.sweep?.settled()
       await this.#options.egress?.close()
       this.#options.events.close()
     })

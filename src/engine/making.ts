@@ -37,6 +37,8 @@ export interface Makers {
   mounts(mounts: readonly Mount[]): Promise<readonly Mount[]>
   /** The way out; not given: no sandbox can have one. */
   readonly egress?: EgressSource
+  /** Begun when the first cell is made: what engines left that were killed goes. */
+  readonly sweep?: { readonly begin: () => void; readonly settled: () => Promise<void> }
   /** False only to measure what looking costs. */
   readonly inspect?: boolean
 }
@@ -106,6 +108,7 @@ async function chooseInTurn(spec: Spec, drivers: readonly Driver[], probes: Prob
 export async function prepareCell({ id, planned, origin, liners, onRequest }: Order, tools: Tools): Promise<Preparation> {
   const { makers, filters } = tools
   const { spec, policy } = planned
+  makers.sweep?.begin()
   // What liners rely on is the filter of ours; and a cell that promised more than its runs can have is never opened.
   if (liners) checkLined(spec)
   const { driver, choice } = await choose(planned, tools)
