@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Beneath, Bystander, Cell, CellLayer, CellLiners, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
+import type { Faults } from '../contract/faults.js'
 import type { Limits } from '../contract/limits.js'
 import type { Expectation, Posture } from '../contract/posture.js'
 import type { CellCgroup } from '../sys/cell-cgroup.js'
@@ -37,6 +38,7 @@ export interface CellParts {
   readonly clear: Lease['clear']
   /** Gives back what was taken for the cell; called once, when none of its processes is left. */
   readonly release: Lease['release']
+  readonly faults?: Faults | undefined
 }
 
 /** How long a warden may take to end by itself. */
@@ -116,16 +118,21 @@ export class NamespaceCell implements Cell {
   }
 
   close(): Promise<void> {
-    this.#closed ??= this.#close()
+    // One that did not come to its end can be asked for it again.
+    this.#closed ??= this.#close().catch((error: unknown) => {
+      this.#closed = undefined
+      throw error
+    })
     return this.#closed
   }
 
   async #close(): Promise<void> {
-    const { process, inspection, cgroup, remains, inTurn, clear, release } = this.#parts
+    const { process, inspection, cgroup, remains, inTurn, clear, release, faults } = this.#parts
     // What is frozen may be unable to end, and would keep its pid namespace from ending.
     if (this.#isPaused) cgroup?.killFrozen()
     else setImmediate(clear)
     const [isCertain] = await inTurn(() => Promise.all([endProcess(process, remains), inspection.close()]))
+    faults?.('close/ended')
     await release({ isCertain })
   }
 }

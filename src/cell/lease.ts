@@ -68,8 +68,10 @@ export async function createLessor({ hasRanges, cgroups, limitsOf = (limits) => 
       let ids = kept?.ids
       try {
         ids ??= leaseIds(spec.id)
+        spec.faults?.('create/ids')
         const planned = kept?.planned ?? groups?.plan({ id: spec.id, writer: writerOf(spec, ids), ...limitsOf(cgroupLimits(spec, spec.limits)) })
-        const parts = { ids, cgroup: planned?.cgroup, held, key, shelf }
+        const parts = { ids, cgroup: planned?.cgroup, held, key, shelf, faults: spec.faults }
+        spec.faults?.('create/lease')
         const buildGroups = async (): Promise<void> => planned?.build()
         const { remains } = ids
         let isOver = false
@@ -115,24 +117,27 @@ interface LeaseParts {
   /** Undefined for one that no other cell may have. */
   readonly key: string | undefined
   readonly shelf: LeaseShelf<IdLease>
+  readonly faults: CellSpec['faults']
 }
 
-async function release({ ids, cgroup, held, key, shelf }: LeaseParts, end: LeaseEnd = { isCertain: false }): Promise<void> {
+async function release({ ids, cgroup, held, key, shelf, faults }: LeaseParts, end: LeaseEnd = { isCertain: false }): Promise<void> {
   const planned = key !== undefined && end.isCertain && shelf.hasRoom ? cgroup?.renewed() : undefined
   try {
-    if (key === undefined || planned === undefined) await remove({ ids, cgroup })
+    if (key === undefined || planned === undefined) await remove({ ids, cgroup, faults })
   } finally {
     held?.[Symbol.dispose]()
     await shelf.put(key === undefined || planned === undefined ? undefined : { key, ids, planned })
   }
 }
 
-async function remove({ ids, cgroup }: Pick<LeaseParts, 'ids' | 'cgroup'>): Promise<void> {
+async function remove({ ids, cgroup, faults }: Pick<LeaseParts, 'ids' | 'cgroup'> & Partial<Pick<LeaseParts, 'faults'>>): Promise<void> {
   try {
     await cgroup?.remove()
+    faults?.('close/groups')
   } finally {
     ids.release()
   }
+  faults?.('close/ids')
 }
 
 function rangeLessor(): (cellId: string) => IdLease {

@@ -65,6 +65,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
   try {
     signal.throwIfAborted()
     const plan = planOf(opening)
+    opening.spec.faults?.('create/planned')
     const inspector = inspectorDescriptor(plan)
     using certificates = openCertificates(opening.spec)
     const descriptors = [
@@ -93,10 +94,14 @@ export async function openCell(opening: Opening): Promise<Cell> {
       inTurn: lease.inTurn,
       clear: lease.clear,
       release: lease.release,
+      faults: opening.spec.faults,
     })
+    opening.spec.faults?.('create/launched')
     if (!lease.cgroup?.awaitsSettling) opening.spec.onLaunched?.(cell)
     await greeting(process, opening)
+    opening.spec.faults?.('create/greeted')
     lease.cgroup?.settle()
+    opening.spec.faults?.('create/settled')
     return cell
   } catch (error) {
     if (process) await Promise.all([endProcess(process, lease.remains), inspection?.close()])
@@ -106,12 +111,14 @@ export async function openCell(opening: Opening): Promise<Cell> {
 }
 
 /** The groups are made while the launcher starts and stages the mounts, which takes as long. */
-async function launch({ spawn, lease }: Opening, order: SpawnOrder): Promise<SpawnedProcess> {
+async function launch({ spawn, lease, spec }: Opening, order: SpawnOrder): Promise<SpawnedProcess> {
   const [spawned, built] = await Promise.allSettled([spawn(order), orderIsOut().then(() => lease.buildGroups())])
   if (spawned.status === 'rejected') throw spawned.reason
   const { value: process } = spawned
   try {
+    spec.faults?.('create/spawned')
     if (built.status === 'rejected') throw built.reason
+    spec.faults?.('create/groups')
     if (lease.cgroup) process.channel.write(groupsAreThere)
     // Whether they are as they were told to be is asked while the launcher goes on.
     lease.cgroup?.checkBuilt()

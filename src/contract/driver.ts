@@ -1,3 +1,4 @@
+import type { Faults } from './faults.js'
 import type { LimitName, Limits } from './limits.js'
 import type { Expectation, Posture } from './posture.js'
 import type { LimitHits } from './run.js'
@@ -85,6 +86,8 @@ export interface CellSpec {
    * with the next, once nothing of the one before is left.
    */
   readonly onLaunched?: (cell: Cell) => void
+  /** Only where failures are tried. */
+  readonly faults?: Faults
 }
 
 /** Where programs find HTTP and SOCKS, on the loopback of a cell with a network and of each liner. */

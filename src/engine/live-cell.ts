@@ -169,13 +169,15 @@ export class LiveCell {
 
   /** Resolves when nothing of it is left. Again when it did not. */
   async close(): Promise<void> {
-    const { warden, cell } = this.made.open
+    const { warden, cell, faults } = this.made.open
+    faults?.('close/begun')
     this.#leftovers.end()
     this.#ready?.end()
     this.zygote?.end()
     this.files.workers.close()
     warden.close()
     await cell.close()
+    faults?.('close/gone')
   }
 
   /** What ends the sandbox meanwhile is told by its end, which waits for whoever would wait for that. */

@@ -1,6 +1,7 @@
 /** From a planned spec to a cell that was looked at: what is wrong or cannot be had is refused before anything is opened. */
 import type { Cell, CellSpec, CommandRules, Driver, Probe, TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
+import type { Faults } from '../contract/faults.js'
 import type { RequestJudge } from '../contract/platform-network.js'
 import type { Policy } from '../contract/policy.js'
 import type { SnapshotInfo } from '../contract/snapshots.js'
@@ -39,6 +40,8 @@ export interface Makers {
   readonly egress?: EgressSource
   /** Begun when the first cell is made: what engines left that were killed goes. */
   readonly sweep?: { readonly begin: () => void; readonly settled: () => Promise<void> }
+  /** Only where failures are tried. */
+  readonly faults?: Faults
   /** False only to measure what looking costs. */
   readonly inspect?: boolean
 }
@@ -128,7 +131,9 @@ export async function prepareCell({ id, planned, origin, liners, onRequest }: Or
   const rules = networkRulesOf(spec.network, policy)
   const way = rules && { rules, onRequest }
   const network = way && (await cellNetwork(choice.probe, makers.egress))
-  const cell = { id, root, limits: choice.limits, rootMode: spec.root, mounts, commands, ...(liners && { liners }), ...(network && { network }) }
+  const { faults } = makers
+  const cell = { id, root, limits: choice.limits, rootMode: spec.root, mounts, commands, ...(liners && { liners }), ...(network && { network }), ...(faults && { faults }) }
+  faults?.('create/prepared')
   return { driver, choice, spec: { ...spec, limits: choice.limits, mounts: [...mounts], ...startingIn(spec, root) }, cell, way }
 }
 
@@ -178,6 +183,7 @@ async function makeCell(preparation: Preparation, { filters, makers }: Tools, { 
   })
   try {
     const made = await sight.look(open)
+    cellSpec.faults?.('create/looked-at')
     // Only in a cell that is as demanded is anything tried.
     const tried = cellSpec.commands && (await tryCommands(cellSpec.commands, open))
     if (tried) made.inspector?.addTried(tried)

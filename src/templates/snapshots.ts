@@ -8,6 +8,7 @@ import { mkdirSync } from 'node:fs'
 import { readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
+import type { Faults } from '../contract/faults.js'
 import type { SnapshotStore, StoredSnapshot } from '../contract/snapshot-store.js'
 import type { SnapshotInfo } from '../contract/snapshots.js'
 import { folderError, writingTo } from '../sys/folder-error.js'
@@ -33,13 +34,13 @@ interface Places {
 }
 
 /** Nothing is touched before it is used. `folder` is asked for then; nobody else may write to it. */
-export function createSnapshotStore(folder: () => string = snapshotPlace): SnapshotStore {
+export function createSnapshotStore(folder: () => string = snapshotPlace, faults?: Faults): SnapshotStore {
   const places = (): Places => placesBelow(folder())
   return {
     draft: async (template, templateId) => {
       const { top, drafts, objects, names } = places()
       await sweep(top, drafts)
-      return createDraft({ template, templateId }, { folder: newDraft(drafts), objects, point: (name, id) => point({ names, objects }, name, id) })
+      return createDraft({ template, templateId }, { folder: newDraft(drafts), objects, point: (name, id) => point({ names, objects }, name, id), faults })
     },
     find: (reference) => find(places(), reference),
     list: () => list(places()),

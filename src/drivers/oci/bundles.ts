@@ -42,7 +42,12 @@ export function createBundles(folder = join(statePlace(), folderName)): Bundles 
       const state = join(own, 'state')
       writingTo(folder, () => {
         mkdirSync(own, { mode: 0o700 })
-        if (groups.length > 0) writeFileSync(join(own, groupsName), groups.join('\n'), { mode: 0o600 })
+        try {
+          if (groups.length > 0) writeFileSync(join(own, groupsName), groups.join('\n'), { mode: 0o600 })
+        } catch (error) {
+          rmSync(own, { recursive: true })
+          throw error
+        }
       })
       return {
         folder: own,
@@ -111,8 +116,11 @@ export function withBundle(lease: Lease, bundle: Bundle): Lease {
     ...lease,
     remains: () => [...lease.remains(), ...bundle.processes()],
     release: async () => {
-      await lease.release()
-      bundle.remove()
+      try {
+        await lease.release()
+      } finally {
+        bundle.remove()
+      }
     },
   }
 }
