@@ -4,6 +4,7 @@ import { type FaultPoint, faultPoints, type Faults } from '../../src/contract/fa
 import type { SpecInput } from '../../src/contract/spec.js'
 import { Engine } from '../../src/engine/engine.js'
 import { createSnapshotStore } from '../../src/templates/snapshots.js'
+import { isDeep } from '../server/random.js'
 
 export interface FaultyEngine extends AsyncDisposable {
   readonly engine: Engine
@@ -61,7 +62,10 @@ async function kept(subject: FaultyEngine): Promise<string> {
 const create: Scenario = { act: (subject) => subject.engine.create(specOf(subject)) }
 const createConnected: Scenario = { act: (subject) => subject.engine.create(specOf(subject, { network: { allow: ['example.org'] } })) }
 const createFrom: Scenario = { before: kept, act: (subject, from) => subject.engine.create(specOf(subject, { from })) }
-const run: Scenario = { before: made, act: async ({ engine }, id) => (await engine.start(id, { command: ['sh', '-c', 'sleep 0.05'] })).ended }
+/** What runs when nobody ends it. */
+export const endless = `1000.${process.pid}`
+const run: Scenario = { before: made, act: async ({ engine }, id) => (await engine.start(id, { command: ['sleep', endless] })).ended }
+const runToEnd: Scenario = { before: made, act: async ({ engine }, id) => (await engine.start(id, { command: ['true'] })).ended }
 const snapshot: Scenario = { before: made, act: ({ engine }, id) => engine.snapshots.take(id, { name: 'taken' }) }
 const fork: Scenario = { before: made, act: ({ engine }, id) => engine.snapshots.fork(id, 2) }
 const close: Scenario = { before: made, act: ({ engine }, id) => engine.close(id) }
@@ -88,7 +92,7 @@ export const scenarios: Readonly<Record<FaultPoint, Scenario>> = {
   'run/counted': run,
   'run/started': run,
   'run/running': run,
-  'run/ended': run,
+  'run/ended': runToEnd,
   'snapshot/drafted': snapshot,
   'snapshot/packed': snapshot,
   'snapshot/still': snapshot,
@@ -106,7 +110,7 @@ export const scenarios: Readonly<Record<FaultPoint, Scenario>> = {
 
 /** Those that a driver comes by: only a container runtime is given a bundle. */
 export function pointsOf(driver: string): FaultPoint[] {
-  if (driver.startsWith('oci')) return faultPoints.filter((point) => /^(create|close)\//.test(point))
+  if (driver.startsWith('oci')) return faultPoints.filter((point) => (isDeep ? /^(create|close)\// : /bundle|spawned|greeted|^close\/(ended|groups)/).test(point))
   return faultPoints.filter((point) => point !== 'create/bundle')
 }
 

@@ -7,7 +7,8 @@ import type { FaultPoint } from '../../src/contract/faults.js'
 import { statePlace } from '../../src/sys/places.js'
 import { createPlatform } from '../../src/index.js'
 import { createHostView, type PlantedHostView } from '../conformance/host-view.js'
-import { createFaultyEngine, failAt, type FaultyEngine, Injected, pointsOf } from './fault-scenarios.js'
+import { processesWith } from '../cli/cli.js'
+import { createFaultyEngine, endless, failAt, type FaultyEngine, Injected, pointsOf } from './fault-scenarios.js'
 
 const probing = createPlatform()
 const probes = await probing.probe()
@@ -54,6 +55,7 @@ describe.each(['bwrap', 'oci:runc'])('%s', (driver) => {
     if (settled.status === 'rejected') expect(String(settled.reason)).toMatch(told)
     // The end of a close is the only thing that is known before all is over.
     else expect(point).toBe('close/gone')
+    if (point.startsWith('run/')) await expect.poll(() => processesWith(endless)).toEqual([])
     // Whoever closes again, or all, finishes what was begun.
     await subject.engine.closeAll()
     for (const { id } of await subject.engine.snapshots.list()) if (point !== 'snapshot/placed') await subject.engine.snapshots.remove(id)
