@@ -233,7 +233,9 @@ function readVersion(): string {
 function sweepBeside(settings: GivenPlaces): NonNullable<EngineOptions['sweep']> {
   let sweeping: Promise<void> | undefined
   return {
-    begin: () => void (sweeping ??= process.platform === 'linux' && hasTracesOfDead(placesWith(settings)) ? sweepLeftovers(settings).catch(() => undefined) : Promise.resolve()),
+    begin: () =>
+      void (sweeping ??=
+        process.platform === 'linux' && hasTracesOfDead(placesWith(settings)) ? sweepLeftovers(settings).catch(() => undefined) : Promise.resolve()),
     settled: () => sweeping ?? Promise.resolve(),
   }
 }

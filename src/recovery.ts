@@ -14,7 +14,17 @@ import { describeAddress, engineAddress } from './sys/docker/address.js'
 import { sweepDrafts } from './sys/draft.js'
 import { sweepDownloads } from './sys/host-folder-private.js'
 import { sweepNotes } from './sys/notes.js'
-import { cacheFolder, changesFolder, historyFolder, keyFolder, type PlaceFacts, processFacts, snapshotFolder, stateFolder, templateFolder } from './sys/places.js'
+import {
+  cacheFolder,
+  changesFolder,
+  historyFolder,
+  keyFolder,
+  type PlaceFacts,
+  processFacts,
+  snapshotFolder,
+  stateFolder,
+  templateFolder,
+} from './sys/places.js'
 import { ownerFirst, sweepNames } from './sys/sweep-names.js'
 import { Sweeper } from './sys/sweeper.js'
 import { sweepTempFolders } from './sys/temp-folder.js'

@@ -6,7 +6,7 @@ export function addGc(program: Command, finish: (code: number) => void): void {
     .command('gc')
     .summary('remove what processes left that were killed')
     .description(
-      'Ends and removes what processes of Glovebox left on this machine that were\nkilled: processes, cgroups, ids, containers, folders, drafts, sockets. Only what\nis this user\'s, and only of processes that are dead. Whoever makes the next\nsandbox does the same.',
+      "Ends and removes what processes of Glovebox left on this machine that were\nkilled: processes, cgroups, ids, containers, folders, drafts, sockets. Only what\nis this user's, and only of processes that are dead. Whoever makes the next\nsandbox does the same.",
     )
     .usage('[OPTIONS]')
     .option('--dry-run', 'say what would be removed, and remove nothing')

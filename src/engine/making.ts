@@ -132,7 +132,17 @@ export async function prepareCell({ id, planned, origin, liners, onRequest }: Or
   const way = rules && { rules, onRequest }
   const network = way && (await cellNetwork(choice.probe, makers.egress))
   const { faults } = makers
-  const cell = { id, root, limits: choice.limits, rootMode: spec.root, mounts, commands, ...(liners && { liners }), ...(network && { network }), ...(faults && { faults }) }
+  const cell = {
+    id,
+    root,
+    limits: choice.limits,
+    rootMode: spec.root,
+    mounts,
+    commands,
+    ...(liners && { liners }),
+    ...(network && { network }),
+    ...(faults && { faults }),
+  }
   faults?.('create/prepared')
   return { driver, choice, spec: { ...spec, limits: choice.limits, mounts: [...mounts], ...startingIn(spec, root) }, cell, way }
 }

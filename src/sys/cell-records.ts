@@ -56,12 +56,19 @@ export function cellRecordsIn(state: string): string {
 }
 
 /** Makes nothing. */
-export function sweepCellRecords(folder: string, { remains, sweeper = new Sweeper() }: Pick<CellRecordsOptions, 'remains'> & { readonly sweeper?: Sweeper }): void {
+export function sweepCellRecords(
+  folder: string,
+  { remains, sweeper = new Sweeper() }: Pick<CellRecordsOptions, 'remains'> & { readonly sweeper?: Sweeper },
+): void {
   for (const name of namesIn(folder)) {
     const [owner = '', cellId = ''] = name.split('-')
     sweeper.attempt({ kind: 'cell', what: cellId || name, owner }, () => {
       // A name that was cut short says nothing of any process.
-      if (cellId !== '') sweeper.ended(endAll(() => remains(cellId)), owner)
+      if (cellId !== '')
+        sweeper.ended(
+          endAll(() => remains(cellId)),
+          owner,
+        )
       unlinkSync(join(folder, name))
     })
   }

@@ -15,7 +15,10 @@ export async function sweepDaemons(state: string, sweeper: Sweeper): Promise<voi
     const owner = readDaemonRecord(place)?.owner
     // Killed before it wrote down who it is: only whether it listens can be asked.
     if (owner === undefined && (await isBusy(place))) sweeper.keep({ kind: 'daemon', what: place.socket, owner: '' }, 'a daemon listens there, or is about to')
-    else await sweeper.attemptSlowly({ kind: 'daemon', what: place.socket, owner: owner ?? '', ...(owner === undefined && { isOrphan: true }) }, () => clear(place))
+    else
+      await sweeper.attemptSlowly({ kind: 'daemon', what: place.socket, owner: owner ?? '', ...(owner === undefined && { isOrphan: true }) }, () =>
+        clear(place),
+      )
   }
   sweepDrafts(folder, sweeper)
   await sweepLocks(folder, sweeper)

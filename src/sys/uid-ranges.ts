@@ -136,7 +136,11 @@ function sweepSlot(slotFolder: string, ownName: string, sweeper: Sweeper): void 
     sweeper.attempt({ kind: 'ids', what: Number.isNaN(slot) ? its : `${range.base} to ${range.base + range.size - 1}`, owner: name }, () => {
       if (!renameUnless(['ENOENT'], its, own)) return gone
       try {
-        if (!Number.isNaN(slot)) sweeper.ended(endAll(() => processesIn(range)), name)
+        if (!Number.isNaN(slot))
+          sweeper.ended(
+            endAll(() => processesIn(range)),
+            name,
+          )
       } catch (error) {
         // As long as one of them runs, nobody else may have these ids.
         renameSync(own, its)

@@ -110,7 +110,8 @@ export const scenarios: Readonly<Record<FaultPoint, Scenario>> = {
 
 /** Those that a driver comes by: only a container runtime is given a bundle. */
 export function pointsOf(driver: string): FaultPoint[] {
-  if (driver.startsWith('oci')) return faultPoints.filter((point) => (isDeep ? /^(create|close)\// : /bundle|spawned|greeted|^close\/(ended|groups)/).test(point))
+  if (driver.startsWith('oci'))
+    return faultPoints.filter((point) => (isDeep ? /^(create|close)\// : /bundle|spawned|greeted|^close\/(ended|groups)/).test(point))
   return faultPoints.filter((point) => point !== 'create/bundle')
 }
 

@@ -33,6 +33,7 @@ beforeAll(async () => {
   vi.stubEnv('TMPDIR', join(home, 'tmp'))
   vi.stubEnv('GLOVEBOX_CACHE_DIR', join(home, 'cache'))
   vi.stubEnv('GLOVEBOX_STATE_DIR', join(home, 'state'))
+  vi.stubEnv('GLOVEBOX_SNAPSHOT_DIR', join(home, 'snapshots'))
 })
 afterAll(() => {
   load[Symbol.dispose]()
@@ -88,5 +89,6 @@ test(`an engine that is killed at ${kills} moments of mixed load leaves nothing 
   }
   // There was something to be left.
   expect([processes > kills, traces > kills, [...acts.values()].reduce((sum, count) => sum + count, 0) > kills]).toEqual([true, true, true])
-  if (kills > 4) process.stderr.write(`${kills} kills: ${processes} processes and ${traces} traces were there; acts: ${JSON.stringify(Object.fromEntries(acts))}\n`)
+  if (kills > 4)
+    process.stderr.write(`${kills} kills: ${processes} processes and ${traces} traces were there; acts: ${JSON.stringify(Object.fromEntries(acts))}\n`)
 })

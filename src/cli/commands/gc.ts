@@ -30,7 +30,12 @@ function toJson({ kind, what, owner, fate, why }: Finding): object {
 const words: Readonly<Record<Finding['fate'], string>> = { removed: 'removed', due: 'would be removed', kept: 'left alone', failed: 'could not be removed' }
 
 async function print(findings: readonly Finding[]): Promise<void> {
-  const rows = inOneRow(findings).map(({ kind, what, owner, fate, why }) => [kind, what, String(pidOf(owner) ?? '-'), words[fate] + (why === undefined ? '' : `: ${why}`)])
+  const rows = inOneRow(findings).map(({ kind, what, owner, fate, why }) => [
+    kind,
+    what,
+    String(pidOf(owner) ?? '-'),
+    words[fate] + (why === undefined ? '' : `: ${why}`),
+  ])
   if (rows.length > 0) await writeOut(tableOf(['KIND', 'WHAT', 'MADE BY', 'WHAT WAS DONE'], rows))
   const counted = (['removed', 'due', 'kept', 'failed'] as const).map((fate) => ({ fate, count: findings.filter((finding) => finding.fate === fate).length }))
   const told = counted.filter(({ count }) => count > 0).map(({ fate, count }) => `${count} ${words[fate]}`)
@@ -45,7 +50,9 @@ function inOneRow(findings: readonly Finding[]): Finding[] {
     const key = fate === 'kept' ? JSON.stringify([kind, owner, why]) : JSON.stringify(finding)
     rows.set(key, [...(rows.get(key) ?? []), finding])
   }
-  return [...rows.values()].flatMap(([first, ...others]) => (first ? [others.length === 0 ? first : { ...first, what: `${others.length + 1}, ${first.what} among them` }] : []))
+  return [...rows.values()].flatMap(([first, ...others]) =>
+    first ? [others.length === 0 ? first : { ...first, what: `${others.length + 1}, ${first.what} among them` }] : [],
+  )
 }
 
 function pidOf(owner: string): number | undefined {

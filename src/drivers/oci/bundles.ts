@@ -72,7 +72,10 @@ function sweep(folder: string, sweeper: Sweeper): void {
     const bundle = join(folder, name)
     const owner = name.split('-')[0] ?? ''
     sweeper.attempt({ kind: 'bundle', what: bundle, owner }, () => {
-      sweeper.ended(endAll(() => processesOf(bundle)), owner)
+      sweeper.ended(
+        endAll(() => processesOf(bundle)),
+        owner,
+      )
       removeBundle(bundle, groupsOf(bundle))
     })
   }
@@ -89,7 +92,9 @@ function groupsOf(bundle: string): readonly string[] {
   const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
   // Whatever became of the file: nothing but a group that bears our name is ever removed for it.
   const mountPoints = parseHierarchies(readFileSync('/proc/self/mountinfo', 'utf8')).map(({ mountPoint }) => `${mountPoint}/`)
-  return lines.filter((line) => normalize(line) === line && basename(line).startsWith('glovebox') && mountPoints.some((mountPoint) => line.startsWith(mountPoint)))
+  return lines.filter(
+    (line) => normalize(line) === line && basename(line).startsWith('glovebox') && mountPoints.some((mountPoint) => line.startsWith(mountPoint)),
+  )
 }
 
 function removeGroup(folder: string): void {

@@ -1,4 +1,5 @@
 /** An engine under all kinds of load at once, until it is killed: prints a line for each act that was done, and what failed on stderr. */
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -11,6 +12,7 @@ const workers = 4
 const folder = join(home, 'snapshots')
 const platform = createPlatform({ snapshotDir: folder, policy: { ceiling: { network: { private: ['127.0.0.0/8'] } } } })
 const server = createServer((_, response) => response.end('served')).listen(0, '127.0.0.1')
+await once(server, 'listening')
 const port = (): number => (server.address() as AddressInfo).port
 const spec = { platform, driver } as const
 
