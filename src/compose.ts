@@ -271,12 +271,10 @@ export { checkDaemonPlace as isDaemonThere, daemonIdentity, daemonPlace, makeDae
 export { askToLeave, isDaemonListening, leaveSignal, readDaemonRecord, removeDaemonFiles, withDaemonLock, writeDaemonRecord } from './sys/daemon-record.js'
 export { type DaemonNews, newsDescriptor, startDaemon } from './sys/daemon-start.js'
 
-/** Files that take their place when they are whole. */
+/** Files that take their place when they are whole, and where what was typed in sessions is kept. */
 export { draftIn, sweepDrafts } from './sys/draft.js'
 export { keepNote } from './sys/notes.js'
 export { makeTempFolder } from './sys/temp-folder.js'
-
-/** Where what was typed in sessions is kept. */
 export { historyPlace } from './sys/places.js'
 
 /** What commands wrote over folders of this machine. */

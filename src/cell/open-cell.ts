@@ -96,7 +96,6 @@ export async function openCell(opening: Opening): Promise<Cell> {
       release: lease.release,
       faults: opening.spec.faults,
     })
-    opening.spec.faults?.('create/launched')
     if (!lease.cgroup?.awaitsSettling) opening.spec.onLaunched?.(cell)
     await greeting(process, opening)
     opening.spec.faults?.('create/greeted')

@@ -11,7 +11,6 @@ export const faultPoints = [
   'create/planned',
   'create/spawned',
   'create/groups',
-  'create/launched',
   'create/greeted',
   'create/settled',
   'create/connected',
@@ -44,3 +43,8 @@ export type FaultPoint = (typeof faultPoints)[number]
 
 /** Called after each step; what it throws is what failed. */
 export type Faults = (point: FaultPoint) => void
+
+/** What can be told to fail; only where failures are tried. */
+export interface Failing {
+  readonly faults?: Faults
+}

@@ -79,7 +79,6 @@ export const scenarios: Readonly<Record<FaultPoint, Scenario>> = {
   'create/planned': create,
   'create/spawned': create,
   'create/groups': create,
-  'create/launched': create,
   'create/greeted': create,
   'create/settled': create,
   'create/connected': create,

@@ -15,7 +15,8 @@ import { leftBehindBy } from './left-behind.js'
 
 /** `GLOVEBOX_KILLS` sets another number, `GLOVEBOX_SEED` other moments. */
 const kills = Number(process.env.GLOVEBOX_KILLS ?? (isDeep ? 100 : 4))
-const longestMs = 2500
+const earlyMs = 1000
+const longestMs = 1500
 const random = randomOf(seed)
 /** Told apart from everything else on this machine. */
 const marker = String(process.pid) + String(Date.now() % 1_000_000)
@@ -53,7 +54,10 @@ async function killUnderLoad(driver: string, ofThis: number): Promise<Killed> {
   const child = spawn(process.execPath, [load.path, home, driver, String(ofThis), marker], { stdio: ['ignore', 'pipe', 'pipe'] })
   const pid = child.pid as number
   const [printed, failures, exited] = [text(child.stdout), text(child.stderr), once(child, 'exit')]
-  await sleep(300 + random() * longestMs)
+  // Mostly with everything under way, however long that takes here; some while it starts.
+  const isEarly = random() < 0.2
+  if (!isEarly) await Promise.race([once(child.stdout, 'readable'), exited])
+  await sleep(random() * (isEarly ? earlyMs : longestMs))
   const processes = processesOf(pid, marker)
   const traces = tracesOf(pid, { folder: home, socket: '' }).length
   child.kill('SIGKILL')
