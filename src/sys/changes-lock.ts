@@ -17,7 +17,12 @@ export function lockFolder(place: string, folder: string, busy = beingApplied): 
   mkdirSync(locks, { recursive: true, mode: 0o700 })
   const prepared = join(locks, `new-${name}-${randomUUID()}`)
   mkdirSync(prepared, { mode: 0o700 })
-  writeFileSync(join(prepared, name), folder)
+  try {
+    writeFileSync(join(prepared, name), folder)
+  } catch (error) {
+    rmSync(prepared, { recursive: true })
+    throw error
+  }
   for (const owner of namesIn(lock)) if (isDead(owner)) quietly(() => unlinkSync(join(lock, owner)))
   try {
     renameSync(prepared, lock)

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { sweepLocks } from './changes-lock.js'
 import { type DaemonPlace, daemonPlaceNamed } from './daemon-place.js'
@@ -24,7 +24,18 @@ export async function sweepDaemons(state: string, sweeper: Sweeper): Promise<voi
   await sweepLocks(folder, sweeper)
 }
 
-function clear(place: DaemonPlace): Promise<unknown> {
+async function clear(place: DaemonPlace): Promise<unknown> {
+  try {
+    return await clearLocked(place)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+    // A lock takes room. Where there is none nobody else writes a record either, and that of the dead makes some.
+    rmSync(place.record, { force: true })
+    return clearLocked(place)
+  }
+}
+
+function clearLocked(place: DaemonPlace): Promise<unknown> {
   return withDaemonLock(place, async () => {
     if (await isDaemonListening(place)) return gone
     removeDaemonFiles(place)
