@@ -133,6 +133,7 @@ test('what cannot be removed is told, keeps nothing else from it, and ends with 
   plantAll()
   chmodSync(join(home, 'state/cells'), 0o500)
   const { code, stdout } = await gc()
+  chmodSync(join(home, 'state/cells'), 0o700)
   expect(code).toBe(1)
   expect(stdout).toMatch(/^cell +abcdefghij +\d+ +could not be removed: EACCES/m)
   expect(Object.values(leftovers).filter((path) => existsSync(join(home, path)))).toEqual([leftovers.cell])
