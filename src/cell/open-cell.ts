@@ -4,12 +4,13 @@ import type { Cell, CellSpec, GuestUser } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
 import type { MountSource } from '../sys/mount-source.js'
+import { usedOnDisk } from '../sys/disk-use.js'
 import { resizeDisk } from '../sys/resize-disk.js'
 import type { SpawnedProcess } from '../sys/spawn.js'
 import { findBeneath } from './beneath.js'
 import { findFirstProcess, type FirstProcessOptions } from './first-process.js'
 import { type CellPlan, type CellPrograms, guestUsers } from './arguments.js'
-import { NamespaceCell, endProcess } from './cell.js'
+import { NamespaceCell, endOrphans, endProcess } from './cell.js'
 import { type CellInspection, createInspection, type InspectionOrder } from './cell-inspection.js'
 import { cellLayers } from './cell-layers.js'
 import type { OwnPosture } from './cell-posture.js'
@@ -19,6 +20,7 @@ import type { CellSpawner, SpawnOrder } from './cell-spawner.js'
 import type { HostFiles } from './expected-mounts.js'
 import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
+import { checkFolders } from './mount-refusals.js'
 import { inspectorDescriptor } from './placed-mounts.js'
 
 export interface Opening extends FirstProcessOptions {
@@ -64,6 +66,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
   let inspection: CellInspection | undefined
   try {
     signal.throwIfAborted()
+    checkFolders(opening.spec)
     const plan = planOf(opening)
     const inspector = inspectorDescriptor(plan)
     using certificates = openCertificates(opening.spec)
@@ -87,6 +90,7 @@ export async function openCell(opening: Opening): Promise<Cell> {
       beneath: findBeneath(plan),
       limits,
       inspection,
+      usedOnDisk: diskUseOf(process.pid, opening),
       remark: opening.remark,
       cgroup: lease.cgroup,
       remains: lease.remains,
@@ -128,6 +132,11 @@ async function orderIsOut(): Promise<void> {
 }
 
 /** Of the cell's disk, which any of its processes leads to unless another is told of. */
+function diskUseOf(monitorPid: number, { disk }: Pick<Opening, 'disk'>): () => Promise<number | undefined> {
+  return () => usedOnDisk(disk === undefined ? findFirstProcess(monitorPid) : disk.processOf(monitorPid), disk?.path)
+}
+
+/** Of the same disk. */
 function resizerOf(monitorPid: number, { isWithin, disk }: Pick<Opening, 'isWithin' | 'disk'>): (limits: Limits) => Promise<void> {
   return async ({ diskBytes, inodes }) => {
     if (monitorPid <= 0) throw new SandboxError('unsupported', 'limits.disk cannot be changed: the cell is on another machine', { hint: 'glovebox run' })
@@ -153,14 +162,18 @@ function planOf({ spec, lease, unveilable, sources, programs, firstDoor, arrival
 }
 
 /** Resolves when the warden's first bytes are there to be read, which are left for whoever connects to it. */
-async function greeting(process: SpawnedProcess, { signal, wordsOf }: Opening): Promise<void> {
+async function greeting(process: SpawnedProcess, { signal, wordsOf, lease }: Opening): Promise<void> {
   const { channel } = process
+  let isOver = false
+  // Of a monitor that was killed something may be left that holds the channel open and will never speak.
+  void endOrphans(process, () => (isOver ? [] : lease.remains()))
   channel.ref()
   try {
     await word(channel, signal)
     // At its end a stream is readable too, with nothing to read.
     if (channel.readableLength === 0) throw await openFailure(process, wordsOf)
   } finally {
+    isOver = true
     channel.unref()
   }
 }
