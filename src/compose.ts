@@ -145,20 +145,23 @@ function builtInDrivers(optionsOf: (program: () => string | undefined) => CellDr
   )
   const gvisor = createGvisorDriver(optionsOf(() => programPath('runsc')))
   const machines = vmRuntimeNames.map((name) => createVmDriver(name))
-  return [createBwrapDriver(optionsOf(bwrapPath)), ...containers, dockerDriver(), gvisor, ...machines, createFakeDriver()]
+  return [createBwrapDriver(optionsOf(bwrapPath)), ...containers, dockerDriver(), gvisor, dockerSandboxDriver(), ...machines, createFakeDriver()]
 }
 
 /** Most commands never talk to a container engine: what does is loaded when it is first needed. */
 function dockerDriver(): Driver {
+  return loadedLater({ name: 'docker', tier: 'container' }, async () => (await import('./drivers/docker/driver.js')).createDockerDriver())
+}
+
+/** The same of gVisor that an engine starts. */
+function dockerSandboxDriver(): Driver {
+  return loadedLater({ name: 'docker:runsc', tier: 'gvisor' }, async () => (await import('./drivers/docker/sandbox-driver.js')).createDockerSandboxDriver())
+}
+
+function loadedLater(named: Pick<Driver, 'name' | 'tier'>, create: () => Promise<Driver>): Driver {
   let loaded: Promise<Driver> | undefined
-  const load = (): Promise<Driver> => (loaded ??= import('./drivers/docker/driver.js').then(({ createDockerDriver }) => createDockerDriver()))
-  return {
-    name: 'docker',
-    tier: 'container',
-    standby: true,
-    probe: async () => (await load()).probe(),
-    open: async (spec, signal) => (await load()).open(spec, signal),
-  }
+  const load = (): Promise<Driver> => (loaded ??= create())
+  return { ...named, standby: true, probe: async () => (await load()).probe(), open: async (spec, signal) => (await load()).open(spec, signal) }
 }
 
 /** A compiler that is made when the first cell needs a filter. */

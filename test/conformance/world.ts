@@ -10,6 +10,7 @@ import { createBwrapDriver } from '../../src/drivers/bwrap/driver.js'
 import { createOciDriver } from '../../src/drivers/oci/driver.js'
 import { createGvisorDriver } from '../../src/drivers/oci/gvisor-driver.js'
 import { createDockerDriver } from '../../src/drivers/docker/driver.js'
+import { createDockerSandboxDriver } from '../../src/drivers/docker/sandbox-driver.js'
 import { createFakeDriver } from '../../src/drivers/fake/driver.js'
 import { Engine } from '../../src/engine/engine.js'
 import type { EngineAddress } from '../../src/sys/docker/address.js'
@@ -21,7 +22,7 @@ import { createHostView, type PlantedHostView } from './host-view.js'
 import { createDriverSubject } from './subjects/driver-subject.js'
 import { createEngineSubject } from './subjects/engine-subject.js'
 
-export type DriverName = 'fake' | 'bwrap' | 'oci:crun' | 'oci:runc' | 'oci:runsc' | 'docker'
+export type DriverName = 'fake' | 'bwrap' | 'oci:crun' | 'oci:runc' | 'oci:runsc' | 'docker' | 'docker:runsc'
 
 /** How a subject is made other than it should be. */
 export interface Twist {
@@ -68,6 +69,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     'oci:runc': () => createOciDriver('runc'),
     'oci:runsc': () => createGvisorDriver(),
     docker: () => createDockerDriver(options.docker ? { address: options.docker } : {}),
+    'docker:runsc': () => createDockerSandboxDriver(options.docker ? { address: options.docker } : {}),
   }
   const driver = (name: DriverName): Driver => made[name]()
   return {
