@@ -1,4 +1,4 @@
-import { statSync, writeFileSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { type OwnPosture, readOwnPosture } from '../../cell/cell-posture.js'
 import { expectedOfBoundGofer, type MountRow, readHostFiles } from '../../cell/expected-mounts.js'
 import { refuseLacking } from '../../cell/gvisor/abilities.js'
@@ -14,9 +14,9 @@ import type { EngineClient } from '../../sys/docker/client.js'
 import { type MountSources, openMountSources } from '../../sys/mount-source.js'
 import type { ForbiddenTree } from '../../sys/mount-source-rules.js'
 import { sealMounts } from '../../sys/seal-mounts.js'
-import { childrenOf } from '../../sys/posture/process-tree.js'
 import { argumentsOf, parentOf } from '../../sys/processes.js'
 import { type BoundFolder, boundFolders, sandboxArgv, sandboxContainer } from './sandbox-container.js'
+import { leaveEngineGroups } from './sandbox-groups.js'
 import type { SandboxLease, SandboxLessor } from './sandbox-lease.js'
 import { spawnContainer, type StartedContainer } from './spawner.js'
 import { wordsOf } from './words.js'
@@ -117,7 +117,7 @@ async function settle({ container, runtime, bound, leased }: Settling): Promise<
   recognise(bound, found)
   // Another would keep to what it was told; after this the kernel does.
   await sealMounts({ pid: found.gofer, disk: diskPlace })
-  enterGroups(found, leased.lease.cgroup?.joins ?? [])
+  await leaveEngineGroups(found.sentry, leased.lease.cgroup?.joins ?? [])
   return monitor
 }
 
@@ -140,20 +140,4 @@ function recognise(bound: readonly BoundFolder[], { gofer }: SandboxProcesses): 
       hint: `ls -ld ${source}`,
     })
   }
-}
-
-/** All threads of a process go with it, and what it starts from then on. Until a whole pass finds nobody new. */
-function enterGroups({ sentry, gofer }: SandboxProcesses, doors: readonly string[]): void {
-  const entered = new Set<number>()
-  const enter = (pid: number): boolean => {
-    if (entered.has(pid)) return false
-    for (const door of doors) writeFileSync(door, `${pid}`)
-    entered.add(pid)
-    return true
-  }
-  while ([gofer, ...withDescendants(sentry)].map(enter).includes(true));
-}
-
-function withDescendants(pid: number): number[] {
-  return [pid, ...childrenOf(pid).flatMap(withDescendants)]
 }

@@ -1,7 +1,7 @@
-import { chownSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { findSandbox } from '../../../src/cell/gvisor/processes.js'
+import { findSandbox, type SandboxProcesses } from '../../../src/cell/gvisor/processes.js'
 import { createDockerDriver } from '../../../src/drivers/docker/driver.js'
 import { createDockerSandboxDriver } from '../../../src/drivers/docker/sandbox-driver.js'
 import { createPlatform, Sandbox } from '../../../src/index.js'
@@ -31,7 +31,10 @@ describe('an engine that has gVisor', () => {
       readonly State: { readonly Pid: number }
       readonly HostConfig: { readonly Privileged: boolean; readonly LogConfig: { readonly Type: string }; readonly NetworkMode: string }
     }
-    const gofer = findSandbox(parentOf(seen.State.Pid))?.gofer as number
+    const { sentry, gofer } = findSandbox(parentOf(seen.State.Pid)) as SandboxProcesses
+    const threads = [sentry, gofer].flatMap((pid) => readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}/cgroup`))
+    const outside = threads.filter((file) => !/^\d+:memory:.*glovebox|^0::.*glovebox/m.test(readFileSync(file, 'utf8')))
+    expect([threads.length > 4, outside]).toEqual([true, []])
     const mounts = readFileSync(`/proc/${gofer}/mountinfo`, 'utf8').trim().split('\n')
     const writable = mounts.filter((line) => line.split(' ')[5]?.startsWith('rw')).map((line) => line.split(' ')[4])
     expect(stdout).not.toContain(readFileSync('/proc/version', 'utf8').split(' ')[2])
