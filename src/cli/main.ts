@@ -27,6 +27,7 @@ import { addPackages } from './packages-commands.js'
 import { addSnapshots } from './snapshots-commands.js'
 import { addTemplate } from './template-commands.js'
 import { addTenants } from './tenants-commands.js'
+import { addVerify } from './verify-options.js'
 import { flushOutput, OutputRefused, ReaderGone, writeOut } from './streams.js'
 
 const examples = (name: string): string => `
@@ -58,6 +59,7 @@ const adders: readonly { readonly names: readonly string[]; readonly add: (progr
   { names: ['serve'], add: addServe },
   { names: ['doctor'], add: addDoctor },
   { names: ['demo'], add: addDemo },
+  { names: ['verify'], add: (program, finish) => addVerify(program, { finish, version: readVersion }) },
   { names: ['bench'], add: (program, finish) => addBench(program, { finish, version: readVersion }) },
   { names: ['daemon'], add: addDaemon },
   { names: ['changes', 'apply', 'drop'], add: addChanges },

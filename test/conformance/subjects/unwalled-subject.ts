@@ -12,7 +12,7 @@ import { parseSpec } from '../../../src/policy/spec.js'
 import { plainProbe, PlainDriver } from '../../engine/plain-driver.js'
 import { filesOfCell } from './cell-files.js'
 import { collect } from './collect.js'
-import { exchange } from './exchange.js'
+import { exchange } from '../../../src/verify/exchange.js'
 
 /** Plain children of this process, behind a probe that claims every wall there is. */
 export function createUnwalledSubject(host: HostView): Subject {

@@ -1,21 +1,21 @@
-import type { HostView, Subject, SubjectProcess, SubjectResult, SubjectRunOptions, SubjectSandbox } from '../../../src/conformance/index.js'
-import type { Probe } from '../../../src/contract/driver.js'
-import type { Platform } from '../../../src/contract/platform.js'
+import type { HostView, Subject, SubjectProcess, SubjectResult, SubjectRunOptions, SubjectSandbox } from '../conformance/index.js'
+import type { Probe } from '../contract/driver.js'
+import type { Platform } from '../contract/platform.js'
 import { exchange } from './exchange.js'
-import { type RunOptions, type RunResult, Sandbox, SandboxPool } from '../../../src/sandbox/index.js'
+import { type RunOptions, type RunResult, Sandbox, SandboxPool } from '../sandbox/index.js'
 
-export interface EngineSubjectOptions {
+export interface PlatformSubjectOptions {
   readonly platform: Platform
-  readonly driver: string
+  /** Of the driver that is meant. */
+  readonly probe: Probe
   readonly host: HostView
   /** Over HTTP, or in this process; that when not given. */
   readonly depth?: 'engine' | 'client'
 }
 
 /** The library as its users hold it: `Sandbox` over a platform. */
-export async function createEngineSubject({ platform, driver, host, depth = 'engine' }: EngineSubjectOptions): Promise<Subject> {
-  const probe = (await platform.probe()).find((each) => each.driver === driver)
-  if (!probe) throw new Error(`the platform has no driver ${driver}`)
+export function createPlatformSubject({ platform, probe, host, depth = 'engine' }: PlatformSubjectOptions): Subject {
+  const { driver } = probe
   return {
     name: `${driver} ${depth}`,
     depth,

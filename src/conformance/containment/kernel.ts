@@ -1,0 +1,412 @@
+import { type Assault, assaultCases, denied } from './assault.js'
+
+/** As `clone` flags; unshare takes the same, and that of time besides. */
+const namespaceFlags: Readonly<Record<string, number>> = {
+  user: 0x10000000,
+  mount: 0x00020000,
+  pid: 0x20000000,
+  net: 0x40000000,
+  ipc: 0x08000000,
+  uts: 0x04000000,
+  cgroup: 0x02000000,
+}
+
+const wideNetlink: Readonly<Record<string, number>> = { audit: 9, uevents: 15, netfilter: 12, xfrm: 6, crypto: 21, iscsi: 8, scsi: 18, connector: 11, rdma: 20 }
+
+/** Bad pointers and numbers: what is let through answers something else, and does nothing. */
+const assaults: readonly Assault[] = [
+  {
+    id: 'clone-flags',
+    threats: 'K-02',
+    name: 'clone with the flag of any namespace is refused, also beside other flags',
+    does: 'Calls clone with each flag, alone and with that of a user namespace.',
+    means: 'The filter of namespaces can be gone around by clone.',
+    errors: denied,
+    defines: `def cloned(flags):
+    r = call('clone', flags | 17, 0, 0, 0, 0)
+    if r == 0: os._exit(0)
+    os.waitpid(r, 0); return 'cloned'`,
+    tries: Object.fromEntries(
+      Object.entries(namespaceFlags).flatMap(([kind, flag]) => [
+        [kind, `cloned(${flag})`],
+        [`${kind} and user`, `cloned(${flag | 0x10000000})`],
+      ]),
+    ),
+    controls: { 'no flag': 'cloned(0)' },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'time-namespace',
+    threats: 'K-02 P-29',
+    name: 'no namespace of time can be made',
+    does: 'Calls unshare for a time namespace, alone and with one of users.',
+    means: 'A program can move its own clocks.',
+    errors: denied,
+    tries: { alone: "forked(lambda: call('unshare', 0x80))", 'with a user namespace': "forked(lambda: call('unshare', 0x10000080))" },
+    controls: { 'the clock': "__import__('time').clock_gettime(1)" },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'bpf-and-perf',
+    threats: 'K-06 K-07',
+    name: 'bpf programs, maps and every kind of perf event are refused',
+    does: 'Loads a program, makes a map, and opens hardware, software, tracepoint and raw events.',
+    means: 'A program can run code in the kernel, or watch what others do.',
+    errors: denied,
+    tries: {
+      'a map': "os.close(call('bpf', 0, struct.pack('<IIIII', 2, 4, 4, 1, 0) + bytes(108), 128))",
+      'a program': "call('bpf', 5, bytes(128), 128)",
+      ...Object.fromEntries(
+        ['hardware', 'software', 'tracepoint', 'cache', 'raw', 'breakpoint'].map((kind, type) => [
+          kind,
+          `os.close(call('perf_event_open', struct.pack('<II', ${type}, 112) + bytes(104), 0, -1, -1, 0))`,
+        ]),
+      ),
+    },
+    controls: { epoll: "__import__('select').epoll().close()" },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'io-uring',
+    threats: 'K-08',
+    name: 'io_uring is refused in all its calls',
+    does: 'Calls io_uring_setup, io_uring_enter and io_uring_register.',
+    means: 'System calls can be made where the filter does not see them.',
+    errors: denied,
+    tries: {
+      setup: "os.close(call('io_uring_setup', 1, ctypes.create_string_buffer(256)))",
+      enter: "call('io_uring_enter', -1, 0, 0, 0, None, 0)",
+      register: "call('io_uring_register', -1, 0, None, 0)",
+    },
+    controls: { aio: "__import__('select').poll()" },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'userfaultfd',
+    threats: 'K-09',
+    name: 'userfaultfd, by which the kernel can be made to wait, is refused',
+    does: 'Calls userfaultfd, for user mode only and for all faults.',
+    means: 'A race in the kernel can be held open as long as an attacker likes.',
+    errors: denied,
+    tries: { all: "os.close(call('userfaultfd', 0))", 'user mode': "os.close(call('userfaultfd', 1))" },
+    controls: { memory: 'len(bytearray(1 << 16))' },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'other-processes',
+    threats: 'K-10 K-32',
+    name: 'processes outside can be neither traced, read, written, copied from nor compared with',
+    does: 'Aims ptrace, process_vm_readv and writev, pidfd_getfd, kcmp and move_pages at the first process and at one of the host.',
+    means: 'Programs can reach into other processes.',
+    errors: [...denied, 'ESRCH', 'ENOENT'],
+    tries: ({ canaries: { process } }) => ({
+      attach: `call('ptrace', 16, ${process.pid} if ${process.pid} != os.getpid() else 1, 0, 0)`,
+      seize: "first(lambda: call('ptrace', 0x4206, 1, 0, 0))",
+      read: 'first(lambda: peek(1))',
+      write: "first(lambda: call('process_vm_writev', 1, struct.pack('PN', 0, 0), 1, struct.pack('PN', 0x400000, 8), 1, 0))",
+      kcmp: "first(lambda: call('kcmp', os.getpid(), 1, 0, 0, 0))",
+      move_pages: "first(lambda: call('move_pages', 1, 0, None, None, None, 0))",
+      migrate_pages: "first(lambda: call('migrate_pages', 1, 8, bytes(8), bytes(8)))",
+      process_madvise: "first(lambda: call('process_madvise', call('pidfd_open', 1, 0), struct.pack('PN', 0, 0), 1, 20, 0))",
+    }),
+    controls: { 'a child of its own': 'forked(lambda: None)' },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'traced-children',
+    threats: 'K-11',
+    name: 'a child that is traced by its parent is filtered as any program is',
+    does: 'Has a child ask to be traced, and calls unshare and keyctl there.',
+    means: 'A debugger can lead a program around its filter.',
+    errors: [...denied, 'ESRCH'],
+    defines: `def traced(act):
+    def inside():
+        tried(lambda: call('ptrace', 0, 0, 0, 0)); act()
+    return forked(inside)`,
+    tries: { unshare: "traced(lambda: call('unshare', 0x10000000))", keyctl: "traced(lambda: call('keyctl', 0, -3, 0, 0, 0))" },
+    controls: { 'a child': 'forked(lambda: None)' },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'own-filters',
+    threats: 'K-12',
+    name: 'a filter that a program adds takes nothing away from the one that it has',
+    does: 'Installs a filter that allows everything, and calls unshare and bpf under it.',
+    means: 'A program can replace its filter.',
+    errors: denied,
+    defines: `def under_own_filter(act):
+    def inside():
+        code = ctypes.create_string_buffer(struct.pack('<HBBI', 6, 0, 0, 0x7fff0000))
+        program = struct.pack('HP', 1, ctypes.addressof(code))
+        tried(lambda: call('seccomp', 1, 0, program)); act()
+    return forked(inside)`,
+    tries: {
+      unshare: "under_own_filter(lambda: call('unshare', 0x10000000))",
+      bpf: "under_own_filter(lambda: os.close(call('bpf', 0, struct.pack('<IIIII', 2, 4, 4, 1, 0) + bytes(108), 128)))",
+    },
+    controls: { 'a plain child': 'forked(lambda: None)' },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'modules',
+    threats: 'K-13',
+    name: 'no module can be loaded or unloaded',
+    does: 'Calls init_module, finit_module and delete_module.',
+    means: 'Code of a guest can run in the kernel.',
+    errors: denied,
+    tries: {
+      init_module: "call('init_module', None, 0, b'')",
+      finit_module: "call('finit_module', -1, b'', 0)",
+      delete_module: "call('delete_module', b'gbx_no_such_module', 0o4000)",
+    },
+    controls: { 'the version': "found(read('/proc/version'))" },
+  },
+  {
+    id: 'swap-and-accounting',
+    threats: 'K-14',
+    name: 'swap, accounting and quotas are out of reach',
+    does: 'Calls swapon, swapoff, acct and quotactl.',
+    means: 'A program has rights over the whole machine.',
+    errors: denied,
+    tries: {
+      swapon: "call('swapon', 1, 0)",
+      swapoff: "call('swapoff', 1)",
+      acct: "call('acct', 1)",
+      quotactl: "call('quotactl', 0x7fffff00, b'/no/such', 0, None)",
+      quotactl_fd: "call('quotactl_fd', -1, 0x7fffff00, 0, None)",
+    },
+    controls: { 'its usage': "__import__('resource').getrusage(0).ru_maxrss" },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'clocks',
+    threats: 'K-14',
+    name: 'no clock can be set',
+    does: 'Calls settimeofday, clock_settime, adjtimex and clock_adjtime.',
+    means: 'A program can change the time of the host.',
+    errors: denied,
+    tries: {
+      settimeofday: "call('settimeofday', 1, None)",
+      clock_settime: "call('clock_settime', 0, 1)",
+      adjtimex: "call('adjtimex', 1)",
+      clock_adjtime: "call('clock_adjtime', 0, 1)",
+    },
+    controls: { 'reading one': "__import__('time').clock_gettime(0)" },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'names-of-the-machine',
+    threats: 'K-14 K-29',
+    name: 'the machine cannot be renamed, and its name is not told',
+    does: 'Calls sethostname and setdomainname, and compares its own name.',
+    means: 'A program has rights over the machine, or sees which one it is on.',
+    errors: [...denied, 'ENOENT'],
+    tries: {
+      sethostname: "call('sethostname', 1, 1)",
+      setdomainname: "call('setdomainname', 1, 1)",
+    },
+    controls: { 'its own name': 'found(os.uname().nodename)' },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'ports-and-reboot',
+    threats: 'K-14 K-15',
+    name: 'ports of devices, reboot and another kernel are out of reach',
+    does: 'Calls iopl, ioperm, reboot, kexec_load, kexec_file_load and vhangup.',
+    means: 'A program has rights over the whole machine.',
+    errors: denied,
+    defines: "numbers['iopl'] = (172, 9999); numbers['ioperm'] = (173, 9999)",
+    tries: {
+      iopl: "call('iopl', 4)",
+      ioperm: "call('ioperm', 0x1fffff, 1, 1)",
+      reboot: "call('reboot', 0, 0, 0, None)",
+      kexec_load: "call('kexec_load', 0, 99999, None, 0xff)",
+      kexec_file_load: "call('kexec_file_load', -1, -1, 0, None, 0xff)",
+      vhangup: "forked(lambda: (os.setsid(), call('vhangup')))",
+    },
+    controls: { 'the load': 'os.getloadavg()' },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'wide-netlink',
+    threats: 'K-18 N-37',
+    name: 'netlink talks of addresses and of nothing else',
+    does: 'Opens netlink sockets of audit, device events, netfilter, ipsec, connector and others.',
+    means: 'Parts of the kernel that only administrators use are open to programs.',
+    errors: [...denied, 'EPROTONOSUPPORT', 'ESOCKTNOSUPPORT', 'EAFNOSUPPORT'],
+    tries: Object.fromEntries(Object.entries(wideNetlink).map(([kind, number]) => [kind, `socket.socket(16, 3, ${number}).close()`])),
+    controls: { 'an internet socket': 'socket.socket().close()' },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'raw-sockets',
+    threats: 'K-19 N-02',
+    name: 'no raw or packet socket can be had',
+    does: 'Opens raw sockets of ICMP, TCP and IP, of IPv6, and packet sockets.',
+    means: 'A program can forge and read packets.',
+    errors: [...denied, 'EPROTONOSUPPORT', 'ESOCKTNOSUPPORT', 'EAFNOSUPPORT'],
+    tries: {
+      ICMP: 'socket.socket(2, 3, 1).close()',
+      TCP: 'socket.socket(2, 3, 6).close()',
+      IP: 'socket.socket(2, 3, 255).close()',
+      ICMPv6: 'socket.socket(10, 3, 58).close()',
+      packet: 'socket.socket(17, 3, 0).close()',
+      'cooked packet': 'socket.socket(17, 2, 0).close()',
+    },
+    controls: { stream: 'socket.socket().close()', datagram: 'socket.socket(2, 2).close()' },
+  },
+  {
+    id: 'terminal-controls',
+    threats: 'K-21',
+    name: 'a terminal takes no console command and no other line discipline',
+    does: 'Calls TIOCLINUX, TIOCSETD, KDSETMODE and TIOCCONS on a terminal of its own.',
+    means: 'A terminal leads to the console of the host, or makes the kernel load a module.',
+    errors: [...denied, 'ENOTTY', 'EINVAL', 'EIO', 'EBUSY'],
+    defines: `def on_terminal(request, value):
+    a, b = os.openpty()
+    try: return call('ioctl', b, request, value)
+    finally: os.close(a); os.close(b)`,
+    tries: {
+      TIOCLINUX: "on_terminal(0x541c, b'\\x03')",
+      'TIOCLINUX with high bits': "on_terminal(0x10000541c, b'\\x03')",
+      TIOCSTI: "on_terminal(0x5412, b'x')",
+      'TIOCSTI with high bits': "on_terminal(0xffffffff00005412 - (1 << 64), b'x')",
+      KDSETMODE: 'on_terminal(0x4b3a, 0)',
+    },
+    controls: { 'its size': 'on_terminal(0x5413, ctypes.create_string_buffer(8))' },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'process-controls',
+    threats: 'K-23 K-24',
+    name: 'prctl gives no right back: not of capabilities, nor of memory layout',
+    does: 'Raises ambient capabilities, sets securebits and the memory map, and takes no_new_privs back.',
+    means: 'A program can give itself rights that were taken away.',
+    errors: [...denied, 'EINVAL'],
+    defines: `def prctl(*a):
+    ctypes.set_errno(0)
+    if libc.prctl(*[ctypes.c_long(v) for v in a]) == -1: raise OSError(ctypes.get_errno(), 'prctl')`,
+    tries: {
+      ambient: 'prctl(47, 2, 21, 0, 0)',
+      securebits: 'prctl(28, 0x2f, 0, 0, 0)',
+      'back to new privileges': 'prctl(38, 0, 0, 0, 0)',
+      'strict off': 'prctl(22, 0, 0, 0, 0)',
+    },
+    controls: { 'its name': "libc.prctl(15, b'guest', 0, 0, 0)" },
+  },
+  {
+    id: 'files-without-names',
+    threats: 'K-26',
+    name: 'a program that is executed from memory is filtered as any is',
+    does: 'Executes a script from a memfd that calls unshare and reads its own status.',
+    means: 'What is executed from memory escapes the filter.',
+    defines: `def from_memory(code):
+    handle = os.memfd_create('gbx', 0)
+    with open('/usr/bin/env', 'rb') as source: os.write(handle, source.read())
+    r, w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(w, 1); os.set_inheritable(handle, True)
+        try: os.execve('/proc/self/fd/%d' % handle, ['env', '/usr/bin/python3', '-I', '-S', '-c', code], {})
+        except OSError as e: os.write(1, errno.errorcode[e.errno].encode())
+        os._exit(0)
+    os.close(w); said = b''
+    while True:
+        part = os.read(r, 4096)
+        if not part: break
+        said += part
+    os.waitpid(pid, 0); os.close(handle); os.close(r); return said.decode().strip()`,
+    tries: {
+      'no filter': `found(from_memory("print(dict(l.split(':', 1) for l in open('/proc/self/status'))['Seccomp'].strip())") == '0')`,
+      'new privileges': `found(from_memory("import ctypes; print(ctypes.CDLL(None).prctl(39, 0, 0, 0, 0))") == '0')`,
+    },
+    controls: { 'it runs, or is refused': `found(from_memory("print('ran')") in ('ran', 'EACCES', 'EPERM'))` },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'shared-memory-of-the-host',
+    threats: 'K-28 M-04',
+    name: "shared memory, queues and semaphores of the host's are not there",
+    does: 'Seeks a segment of System V that was planted on the host, by key and by number, and lists what there is.',
+    means: 'The namespace of IPC is not its own.',
+    errors: [...denied, 'ENOENT', 'EINVAL', 'EIDRM'],
+    tries: ({ canaries }) => ({
+      ...(canaries.sharedMemory && { 'by key': `call('shmget', ${canaries.sharedMemory.key}, 0, 0)` }),
+      segments: "found(open('/proc/sysvipc/shm').read().splitlines()[1:]) if os.path.exists('/proc/sysvipc/shm') else found(False)",
+      queues: "found(open('/proc/sysvipc/msg').read().splitlines()[1:]) if os.path.exists('/proc/sysvipc/msg') else found(False)",
+    }),
+    controls: { 'memory of its own': "found(__import__('mmap').mmap(-1, 4096))" },
+  },
+  {
+    id: 'message-queues',
+    threats: 'K-30',
+    name: 'a POSIX queue can be opened by name only in the namespace of the cell',
+    does: 'Opens queues by name that it did not make.',
+    means: 'The namespace of IPC is not its own.',
+    errors: [...denied, 'ENOENT', 'EINVAL'],
+    tries: { 'a queue': "os.close(call('mq_open', b'gbx-no-such-queue', 0, 0, None))" },
+    controls: { memory: "__import__('mmap').mmap(-1, 4096)" },
+  },
+  {
+    id: 'old-calls',
+    threats: 'K-33',
+    name: 'calls that only old programs use are refused',
+    does: 'Calls modify_ldt, uselib, sysfs, ustat, _sysctl, lookup_dcookie and nfsservctl.',
+    means: 'Rarely walked parts of the kernel are open to programs.',
+    errors: denied,
+    defines: "numbers.update({'modify_ldt': (154, 9999), 'uselib': (134, 9999), 'sysfs': (139, 9999), 'ustat': (136, 9999), '_sysctl': (156, 9999)})",
+    tries: {
+      modify_ldt: "call('modify_ldt', 9, None, 0)",
+      uselib: "call('uselib', None)",
+      sysfs: "call('sysfs', 99, 0, 0)",
+      ustat: "call('ustat', 0, None)",
+      _sysctl: "call('_sysctl', None)",
+      lookup_dcookie: "call('lookup_dcookie', 0, None, 0)",
+      nfsservctl: "call('nfsservctl', 0, None, None)",
+    },
+    controls: { getpid: "call('getpid')" },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'harmless-calls',
+    threats: 'K-34 K-38',
+    name: 'what programs need of the kernel works: threads, processes, epoll, locks, membarrier',
+    does: 'Starts threads and processes, waits by epoll, locks between processes, and calls membarrier.',
+    means: 'The control beside the denials does not work: nothing can be said of them.',
+    tries: {},
+    controls: {
+      threads: "[(t.start(), t.join()) for t in [__import__('threading').Thread(target=len, args=('x',)) for _ in range(8)]]",
+      processes: "found(__import__('subprocess').run(['/bin/echo', 'x'], capture_output=True).stdout == b'x\\n')",
+      epoll: "(lambda p, e: (e.register(p[0], 1), os.write(p[1], b'x'), found(e.poll(1))))(os.pipe(), __import__('select').epoll())",
+      membarrier: "tried(lambda: call('membarrier', 0, 0, 0), ['ENOSYS'])",
+    },
+  },
+  {
+    id: 'kernel-log',
+    threats: 'K-36 F-23',
+    name: "the kernel's log cannot be read",
+    does: 'Calls syslog to read, to read all and for its size, and opens /dev/kmsg and /proc/kmsg.',
+    means: 'What the kernel says of the host, addresses with it, is there for programs.',
+    errors: [...denied, 'ENOENT'],
+    tries: {
+      'read all': "call('syslog', 3, ctypes.create_string_buffer(64), 64)",
+      size: "call('syslog', 10, None, 0)",
+      '/dev/kmsg': "os.close(os.open('/dev/kmsg', os.O_RDONLY))",
+      '/proc/kmsg': "os.close(os.open('/proc/kmsg', os.O_RDONLY | os.O_NONBLOCK))",
+    },
+    controls: { 'the version': "found(read('/proc/version'))" },
+    needs: ['filters-syscalls'],
+  },
+  {
+    id: 'own-kernel',
+    threats: 'K-35',
+    name: "the kernel that answers is not the host's",
+    does: "Compares what it is told of its kernel's version and log with what a sandbox kernel says.",
+    means: "Programs run on the host's kernel although another was promised.",
+    tries: { version: "found(b'gVisor' not in read('/proc/version') and b'Linux version 4.4.0' not in read('/proc/version'), read('/proc/version'))" },
+    controls: { version: "found(read('/proc/version'))" },
+    needs: ['own-kernel'],
+  },
+]
+
+export const kernelContainment = assaultCases('kernel', assaults)

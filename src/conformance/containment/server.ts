@@ -1,0 +1,3 @@
+import type { ServerCase } from './server-view.js'
+
+export const serverCases: readonly ServerCase[] = []
