@@ -55,12 +55,12 @@ export async function verify(options: VerifyOptions): Promise<VerifyReport> {
   const startedAt = new Date()
   const results = new Map<string, CheckReport[]>()
   const keep = (id: string, check: CheckReport): void => void results.set(id, [...(results.get(id) ?? []), check])
-  const before = await options.host.invariants()
+  const before = hostCases.some((each) => isAsked(each, options)) ? await options.host.invariants() : undefined
   const drivers: DriverReport[] = []
   const { drivers: named } = options
   for (const probe of options.probes.filter(({ driver }) => named?.includes(driver) ?? true)) drivers.push(await askDriver(probe, options, keep))
   if (drivers.some(({ why }) => why === undefined)) await askServer(options, keep)
-  await askHost(options, { before, keep })
+  if (before) await askHost(options, { before, keep })
   const cases = everyCase.filter(({ id }) => results.has(id)).map((each) => reportOf(each, results.get(each.id) ?? []))
   const sorted = containmentGroups.flatMap((group) => cases.filter((each) => each.group === group))
   const counts = countsOf(sorted)

@@ -1,7 +1,21 @@
+import { advisoryContainment } from './advisories.js'
 import type { ContainmentCase } from './containment.js'
 import { filesystemContainment } from './filesystem.js'
 import { kernelContainment } from './kernel.js'
 import { knownContainment } from './known.js'
+import { networkContainment } from './network.js'
+import { postureContainment } from './posture.js'
+import { processContainment } from './processes.js'
+import { tenantContainment } from './tenants.js'
 
 /** What an installation is attacked with, in the order in which it is told. */
-export const containmentCases: readonly ContainmentCase[] = [...knownContainment, ...filesystemContainment, ...kernelContainment]
+export const containmentCases: readonly ContainmentCase[] = [
+  ...knownContainment,
+  ...filesystemContainment,
+  ...kernelContainment,
+  ...processContainment,
+  ...networkContainment,
+  ...tenantContainment,
+  ...advisoryContainment,
+  ...postureContainment,
+]
