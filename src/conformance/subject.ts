@@ -138,6 +138,8 @@ export interface HostView {
   availableMemoryBytes(): Promise<number>
   /** What the kernel tells, from outside, of every thread of the processes that match; of what it does not tell this user, nothing. */
   look(which: ProcessChoice): Promise<readonly ThreadFacts[]>
+  /** A small static program for this machine's processor that tries the kernel's doors (warden/prober.c); undefined where there is none. */
+  prober(): Promise<Uint8Array | undefined>
   /** What no sandbox may change of the machine, by kind, a line for each thing. What other programs are known to do all the time is left out. */
   invariants(): Promise<Readonly<Record<InvariantKind, readonly string[]>>>
 }

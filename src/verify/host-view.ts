@@ -1,6 +1,7 @@
 import { readlinkSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { HostSnapshot, HostView } from '../conformance/index.js'
+import { nativeProgram } from '../sys/native.js'
 import { statePlace } from '../sys/places.js'
 import { plantCanaries } from './canaries.js'
 import { recordInvariants } from './host-invariants.js'
@@ -25,6 +26,13 @@ export async function createHostView(options: HostViewOptions): Promise<PlantedH
     readFile: async (path) => void (await readFile(path)),
     availableMemoryBytes: async () => Number(/^MemAvailable:\s*(\d+) kB/m.exec(await readFile('/proc/meminfo', 'utf8'))?.[1]) * 1024,
     look: (which) => Promise.resolve(lookAtProcesses(which)),
+    prober: async () => {
+      try {
+        return await readFile(nativeProgram('prober'))
+      } catch {
+        return undefined
+      }
+    },
     invariants: () => recordInvariants(options),
     [Symbol.asyncDispose]: planted.remove,
   }

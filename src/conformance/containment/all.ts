@@ -5,6 +5,7 @@ import { kernelContainment } from './kernel.js'
 import { knownContainment } from './known.js'
 import { networkContainment } from './network.js'
 import { postureContainment } from './posture.js'
+import { proberContainment } from './prober.js'
 import { processContainment } from './processes.js'
 import { tenantContainment } from './tenants.js'
 
@@ -13,6 +14,7 @@ export const containmentCases: readonly ContainmentCase[] = [
   ...knownContainment,
   ...filesystemContainment,
   ...kernelContainment,
+  ...proberContainment,
   ...processContainment,
   ...networkContainment,
   ...tenantContainment,
