@@ -1,4 +1,5 @@
-import { statSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ServerView, TenantView } from '../conformance/index.js'
 import { SandboxError } from '../contract/errors.js'
@@ -6,8 +7,25 @@ import { type Ledger, localActor, openLedger } from '../ledger.js'
 import { startServing } from '../serve.js'
 import { askServer, listeningAt, talk } from '../verify/index.js'
 
-/** A server of this installation on a port of the loopback, with its state in this folder, two tenants and a sandbox of each. */
-export async function serveForVerify(folder: string): Promise<ServerView & AsyncDisposable> {
+/** A server of this installation on a port of the loopback, with its state in a folder of its own, two tenants and a sandbox of each. */
+export async function serveForVerify(): Promise<ServerView & AsyncDisposable> {
+  const folder = mkdtempSync(join(tmpdir(), 'gbx-verify-server-'))
+  try {
+    const server = await openServer(folder)
+    return {
+      ...server,
+      [Symbol.asyncDispose]: async () => {
+        await server[Symbol.asyncDispose]()
+        rmSync(folder, { recursive: true })
+      },
+    }
+  } catch (error) {
+    rmSync(folder, { recursive: true })
+    throw error
+  }
+}
+
+async function openServer(folder: string): Promise<ServerView & AsyncDisposable> {
   const state = join(folder, 'server')
   let logged = ''
   const log = {

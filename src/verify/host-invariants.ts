@@ -21,9 +21,6 @@ const mostBytes = 4 * 2 ** 20
 const restless =
   /^\/proc\/sys\/(fs\/(dentry-state|file-nr|inode-nr|inode-state|aio-nr|quota\/|binfmt_misc\/status)|kernel\/(random\/|ns_last_pid|pty\/nr|cad_pid|threads-max)|net\/netfilter\/nf_conntrack_(count|.*bucket)|vm\/(stat_refresh|compact_memory|drop_caches|min_free_kbytes|lowmem_reserve_ratio))/
 
-/** Container engines, users' sessions and tests mount at any moment. */
-const mountedByOthers = /\/(docker|containerd|containers|buildkit|netns|gbx-[^/]+)\/|^\/run\/user\//
-
 /** Forks the launchers of this process, and ends with it. */
 const launchServer = /\/launcher --serve /
 
@@ -36,7 +33,7 @@ export async function recordInvariants(options: HostViewOptions): Promise<Readon
   return {
     files: await rest(() => [...hashed.flatMap((folder) => hashTree(folder)), ...listed.flatMap((folder) => listFolder(folder))]),
     settings: await rest(() => settingsBelow('/proc/sys')),
-    mounts: await rest(() => listMounts(options).filter((line) => !mountedByOthers.test(`${line.split(' ')[4] ?? ''}/`))),
+    mounts: await rest(() => listMounts(options)),
     cgroups: await rest(() => listCgroups()),
     processes: await rest(() =>
       listProcesses().flatMap(({ ofEngine, pid, command }) => (ofEngine && !launchServer.test(command) ? [`${pid} ${command}`] : [])),

@@ -11,6 +11,14 @@ export interface HostViewOptions {
   readonly isOthers?: (mountPoint: string) => boolean
 }
 
+/** Container engines, users' sessions and tests mount at any moment. */
+const mountedByOthers = /\/(docker|containerd|containers|buildkit|netns|gbx-[^/]+)\/|^\/run\/user\//
+
+/** Whether what is mounted there comes and goes by itself. */
+export function isMountOfOthers(mountPoint: string): boolean {
+  return mountedByOthers.test(`${mountPoint}/`)
+}
+
 /** State, records and temporary files of this process. */
 export function takeFiles({ ownFolders, sharedFolders }: HostViewOptions): string[] {
   return [...ownFolders.flatMap((folder) => listTree(folder)), ...sharedFolders.flatMap((folder) => listTree(folder).filter((path) => bearsName(path)))].sort()

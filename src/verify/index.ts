@@ -1,4 +1,5 @@
 /** Where the cases of the conformance room meet this machine: the host as it is seen from outside, sandboxes of a platform, and the report. */
+export { isMountOfOthers } from './host-lists.js'
 export { createHostView, stateFolders } from './host-view.js'
 export { renderHtml } from './html.js'
 export { createPlatformSubject } from './platform-subject.js'

@@ -9,6 +9,7 @@ import {
   createHostView,
   createPlatformSubject,
   everyCase,
+  isMountOfOthers,
   renderHtml,
   stateFolders,
   verify,
@@ -68,7 +69,7 @@ async function attack(options: Attack): Promise<VerifyReport> {
   // Folders of the store itself are there before anyone looks what is left.
   for (const name of ['drafts', 'names', 'objects']) mkdirSync(join(snapshots, name), { recursive: true, mode: 0o700 })
   try {
-    await using host = await createHostView({ ownFolders: [temporary], sharedFolders: stateFolders() })
+    await using host = await createHostView({ ownFolders: [temporary], sharedFolders: stateFolders(), isOthers: isMountOfOthers })
     process.env.TMPDIR = temporary
     return await verify({
       ...options,
@@ -79,7 +80,7 @@ async function attack(options: Attack): Promise<VerifyReport> {
         const subject = createPlatformSubject({ platform, probe, host })
         return Promise.resolve({ ...subject, [Symbol.asyncDispose]: () => platform[Symbol.asyncDispose]() })
       },
-      serve: () => serveForVerify(temporary),
+      serve: () => serveForVerify(),
     })
   } finally {
     if (before === undefined) delete process.env.TMPDIR

@@ -116,7 +116,7 @@ const assaults: readonly Assault[] = [
       inheritable: "found(int(status()['CapInh'], 16), status()['CapInh'])",
       ambient: "found(int(status().get('CapAmb', '0'), 16))",
       executed:
-        "found([l for l in __import__('subprocess').run(['/bin/cat', '/proc/self/status'], capture_output=True).stdout.decode().splitlines() if l.startswith(('CapInh', 'CapAmb')) and int(l.split()[1], 16)])",
+        "found([l for l in __import__('subprocess').run(['/bin/cat', '/proc/self/status'], capture_output=True).stdout.decode().splitlines() if l.startswith(('CapInh', 'CapAmb')) and int(l.split()[1], 16) or l.startswith('CapEff') and int(l.split()[1], 16) & ~0x41b])",
     },
     controls: { 'its status': "found('CapInh' in status())" },
   },

@@ -176,7 +176,7 @@ const assaults: readonly Assault[] = [
     tries: Object.fromEntries(
       riskyTypes.map((type) => [
         type,
-        `found([m[0] for m in mounts() if m[2] == ${literal(type)} and ('rw' in m[1] or ${literal(type)} not in ('cgroup', 'cgroup2'))])`,
+        `found([m[0] for m in mounts() if m[2] == ${literal(type)} and ('rw' in m[1] or ${literal(type)} not in ('cgroup', 'cgroup2', 'devtmpfs'))])`,
       ]),
     ),
     controls: { 'the table': 'found(mounts())' },

@@ -16,6 +16,8 @@ interface Look {
   readonly means: string
   readonly places?: readonly Place[]
   readonly needs?: ContainmentCase['needs']
+  /** Holds without walls, too. */
+  readonly isUsual?: true
   /** Of one thread: what is wrong with it, or undefined. */
   judge(facts: ThreadFacts, subject: Subject): string | undefined
 }
@@ -25,8 +27,8 @@ function masks({ status }: ThreadFacts, ...sets: readonly string[]): bigint {
 }
 
 function isRoots({ status, uidMap }: ThreadFacts): boolean {
-  const [, first = '0'] = /^\s*0\s+(\d+)/.exec(uidMap) ?? []
-  return status.Uid?.split(/\s+/)[0] === first
+  const [, outside] = /^\s*0\s+(\d+)/m.exec(uidMap) ?? []
+  return outside !== undefined && status.Uid?.split(/\s+/)[0] === outside
 }
 
 const looks: readonly Look[] = [
@@ -170,6 +172,7 @@ const looks: readonly Look[] = [
   },
   {
     id: 'victims',
+    isUsual: true,
     name: 'the kernel ends programs of a cell rather than those of the host when memory is short',
     threats: 'X-01 P-14',
     tries: 'Reads oom_score_adj of each program.',
@@ -178,6 +181,7 @@ const looks: readonly Look[] = [
   },
   {
     id: 'nobody-traces',
+    isUsual: true,
     name: 'nobody traces a program of a cell, and its secrets of speculation are guarded as the kernel offers',
     threats: 'X-01 K-11',
     tries: 'Reads TracerPid of each thread.',
@@ -204,7 +208,7 @@ function lookCase(look: Look): ContainmentCase {
     tries: look.tries,
     means: look.means,
     needs: [...needs, ...(look.needs ?? [])],
-    denial: true,
+    ...(!look.isUsual && { denial: true as const }),
     shares: true,
     places: look.places ?? everyPlace,
     run: (subject) => withDwelling(subject, ({ facts }) => Promise.resolve(judgeAll(facts, subject, look.judge))),

@@ -23,7 +23,7 @@ const assaults: readonly Assault[] = [
     name: 'signals reach nobody outside',
     does: "Signals everything it can and the number that a process of the host's has.",
     means: 'A program can end processes of the host.',
-    errors: [...denied, 'ESRCH'],
+    errors: [...denied, 'ESRCH', 'ENOENT'],
     tries: ({ canaries: { process } }) => ({
       'by number': `found(os.getpid() != ${process.pid} and not os.path.exists('/proc/${process.pid}') and False) if os.path.exists('/proc/${process.pid}') and ${JSON.stringify(process.marker)} not in quietly('/proc/${process.pid}/cmdline').decode('latin1') else os.kill(${process.pid}, 0)`,
       // The kernel takes a signal to the first process of a namespace from within, and drops it: whoever is still here was not heard.
