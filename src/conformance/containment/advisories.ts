@@ -173,7 +173,7 @@ const assaults: readonly Assault[] = [
   {
     // Judge0, CVE-2024-28185 and 28189: the service wrote, and changed owners, through links that a guest had left in its working folder.
     id: 'links-for-the-service',
-    threats: 'A-11 F-10 F-14',
+    threats: 'A-11 F-14',
     name: 'links that are left where the engine works lead nowhere',
     does: "Puts links to the host's files in place of each of its own folders, as far as it may, and looks whether they are followed.",
     means: 'The engine follows links of a guest with rights that the guest has not.',

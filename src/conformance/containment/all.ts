@@ -1,4 +1,5 @@
 import { advisoryContainment } from './advisories.js'
+import { fileAdvisories } from './advisories-files.js'
 import type { ContainmentCase } from './containment.js'
 import { filesystemContainment } from './filesystem.js'
 import { kernelContainment } from './kernel.js'
@@ -19,5 +20,6 @@ export const containmentCases: readonly ContainmentCase[] = [
   ...networkContainment,
   ...tenantContainment,
   ...advisoryContainment,
+  ...fileAdvisories,
   ...postureContainment,
 ]

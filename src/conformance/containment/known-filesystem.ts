@@ -33,7 +33,7 @@ export const knownFilesystem: readonly KnownCase[] = [
   },
   {
     id: 'isolation/system-files',
-    threats: 'F-07 F-37',
+    threats: 'F-07 F-37 M-19',
     tries: 'Opens system files for writing, and changes their modes and times.',
     means: 'Files that other sandboxes or the host execute can be changed.',
   },

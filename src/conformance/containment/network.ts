@@ -131,7 +131,7 @@ const refusals: readonly Refusal[] = [
   {
     id: 'empty-list',
     name: 'an empty list allows nothing',
-    threats: 'N-32 A-13',
+    threats: 'N-28 N-32 A-13',
     tries: 'With an empty list, asks for names, addresses and the proxy itself.',
     means: 'A list that was emptied opens everything, as it did in sandboxes of others.',
     allow: [],
