@@ -61,7 +61,7 @@ export const rooms = {
   verify: {
     rooms: ['contract', 'sandbox', 'conformance', 'sys'],
     // Canaries are processes and listeners of the host's; what the server says to bad requests is asked byte by byte.
-    node: [...withFiles, 'node:child_process'],
+    node: [...withFiles, 'node:child_process', 'node:stream/consumers'],
   },
   adapters: { rooms: ['contract', 'sandbox'] },
   cli: {

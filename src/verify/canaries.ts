@@ -8,7 +8,7 @@ import type { Canaries, Listener } from '../conformance/index.js'
 
 export interface Planted {
   readonly canaries: Canaries
-  remove(): Promise<void>
+  readonly remove: () => Promise<void>
 }
 
 /** What a cell must not show, planted on the host. */
@@ -35,13 +35,14 @@ export async function plantCanaries(): Promise<Planted> {
       descriptor,
       sharedMemory: segment && { key: segment.key },
     },
-    remove: async () => {
+    remove: () => {
       closeSync(descriptor)
       Reflect.deleteProperty(process.env, variable.name)
       sleeper.child.kill('SIGKILL')
       for (const listening of [tcp4, tcp6, abstract]) listening?.server.close()
       rmSync(file.folder, { recursive: true })
       if (segment) spawnSync('ipcrm', ['-m', String(segment.id)], { stdio: 'ignore' })
+      return Promise.resolve()
     },
   }
 }

@@ -23,7 +23,9 @@ export async function createHostView(options: HostViewOptions): Promise<PlantedH
     canaries: planted.canaries,
     namespaces: Object.fromEntries(namespaceKinds.map((kind) => [kind, readlinkSync(`/proc/self/ns/${kind}`)])),
     snapshot: () => Promise.resolve(takeSnapshot(options, planted.canaries.process.pid)),
-    readFile: async (path) => void (await readFile(path)),
+    readFile: async (path) => {
+      await readFile(path)
+    },
     availableMemoryBytes: async () => Number(/^MemAvailable:\s*(\d+) kB/m.exec(await readFile('/proc/meminfo', 'utf8'))?.[1]) * 1024,
     look: (which) => Promise.resolve(lookAtProcesses(which)),
     prober: async () => {

@@ -31,7 +31,7 @@ ${containmentGroups.map((group) => section(group, report)).join('\n')}
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
 /** Controls stand for themselves as a mark: nothing of a guest's turns a line around. */
-export function escapeHtml(text: string): string {
+function escapeHtml(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced here
   const visible = text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]/gu, '\ufffd')
   return visible.replace(/[&<>"']/g, (character) => entities[character] ?? character)

@@ -63,13 +63,19 @@ function wrapSandbox(platform: Platform, sandbox: Sandbox): SubjectSandbox {
       return resultOf(await sandbox.run(command, runOptions(options)))
     },
     start: async (command, options = {}): Promise<SubjectProcess> => platform.start(sandbox.id, { command, ...options }),
-    pause: async (options) => void (await sandbox.pause(options)),
-    resume: async () => void (await sandbox.resume()),
+    pause: async (options) => {
+      await sandbox.pause(options)
+    },
+    resume: async () => {
+      await sandbox.resume()
+    },
     exchange: async (port, bytes) => {
       await using forward = await sandbox.forward(port, { waitFor: '500ms' })
       return await exchange(forward.port, bytes)
     },
-    limit: async (limits) => void (await sandbox.limit(limits)),
+    limit: async (limits) => {
+      await sandbox.limit(limits)
+    },
     usage: () => sandbox.usage(),
     receipt: () => sandbox.receipt(),
     files: platform.files.of(sandbox.id),

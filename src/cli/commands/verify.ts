@@ -133,14 +133,16 @@ async function listCases({ groups, ids }: Asked, { json }: VerifyFlags): Promise
 }
 
 interface Progress extends Disposable {
-  show(progress: VerifyProgress): void
-  clear(): void
+  readonly show: (progress: VerifyProgress) => void
+  readonly clear: () => void
 }
 
 /** One line that is written over, where a person looks. */
 function showProgress({ json, quiet }: VerifyFlags): Progress {
   const isShown = process.stderr.isTTY && !json && !quiet
-  const clear = (): void => void (isShown && process.stderr.write('\r\u001b[K'))
+  const clear = (): void => {
+    if (isShown) process.stderr.write('\r\u001b[K')
+  }
   return {
     show: ({ driver, place, done, total, id }) => {
       if (!isShown) return

@@ -1,5 +1,5 @@
 import { type Attack, attackOf } from '../attack.js'
-import { type ContainmentCase, type ContainmentGroup, everyPlace, type Place } from './containment.js'
+import { type ContainmentCase, type ContainmentGroup, places as allPlaces, type Place } from './containment.js'
 
 /** An attack by expressions, with why it is made. */
 export interface Assault extends Omit<Attack, 'id' | 'user'> {
@@ -15,7 +15,7 @@ export interface Assault extends Omit<Attack, 'id' | 'user'> {
 
 export function assaultCases(group: ContainmentGroup, assaults: readonly Assault[]): ContainmentCase[] {
   return assaults.map((assault) => {
-    const { id, threats, does, means, places = everyPlace } = assault
+    const { id, threats, does, means, places = allPlaces } = assault
     const tried = Object.keys(typeof assault.tries === 'function' ? { some: '' } : assault.tries).length
     return {
       ...attackOf(assault),

@@ -33,7 +33,4 @@ export interface HostCase extends Purpose {
   readonly kind: InvariantKind | 'canaries'
 }
 
-/** Everywhere but where only one place makes sense. */
-export const everyPlace: readonly Place[] = places
-
 export type Invariants = Awaited<ReturnType<HostView['invariants']>>

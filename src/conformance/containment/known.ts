@@ -1,5 +1,5 @@
 import { allCases } from '../all-cases.js'
-import { type ContainmentCase, type ContainmentGroup, everyPlace, type Place } from './containment.js'
+import { type ContainmentCase, type ContainmentGroup, places as allPlaces, type Place } from './containment.js'
 import { knownFilesystem } from './known-filesystem.js'
 import { knownKernel } from './known-kernel.js'
 import { knownNetwork, knownTenants } from './known-network.js'
@@ -21,7 +21,7 @@ function told(group: ContainmentGroup, known: readonly KnownCase[]): Containment
     const found = allCases.find((each) => each.id === id)
     if (!found) throw new Error(`there is no case ${id}`)
     const isRoots = found.needs?.includes('user:root')
-    const usual = isRoots ? (['root'] as const) : found.shares ? everyPlace : (['user'] as const)
+    const usual = isRoots ? (['root'] as const) : found.shares ? allPlaces : (['user'] as const)
     return { ...found, group, threats: threats.split(' '), tries, means, places: places ?? usual }
   })
 }

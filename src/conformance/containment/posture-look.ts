@@ -14,14 +14,14 @@ export interface Dwelling {
   readonly facts: readonly ThreadFacts[]
   readonly marker: string
   readonly sandbox: SubjectSandbox
-  look(): Promise<readonly ThreadFacts[]>
+  readonly look: () => Promise<readonly ThreadFacts[]>
 }
 
 /** A program with threads and a child, and what the host's kernel tells of each of them. */
 export async function withDwelling<T>(
   subject: Subject,
   use: (dwelling: Dwelling) => Promise<T>,
-  before: (sandbox: SubjectSandbox) => Promise<void> = async () => undefined,
+  before: (sandbox: SubjectSandbox) => Promise<void> = () => Promise.resolve(),
 ): Promise<T> {
   return withSandbox(subject, async (sandbox) => {
     await before(sandbox)

@@ -1,6 +1,6 @@
 import { ensure, ensureExited, ensureSame } from '../check.js'
 import type { Subject, SubjectSandbox, ThreadFacts } from '../subject.js'
-import { type ContainmentCase, everyPlace, type Place } from './containment.js'
+import { type ContainmentCase, places as allPlaces, type Place } from './containment.js'
 import { type Dwelling, withDwelling } from './posture-look.js'
 
 const needs = ['isolates', 'shared-kernel'] as const
@@ -19,7 +19,7 @@ interface Look {
   /** Holds without walls, too. */
   readonly isUsual?: true
   /** Of one thread: what is wrong with it, or undefined. */
-  judge(facts: ThreadFacts, subject: Subject): string | undefined
+  readonly judge: (facts: ThreadFacts, subject: Subject) => string | undefined
 }
 
 function masks({ status }: ThreadFacts, ...sets: readonly string[]): bigint {
@@ -210,7 +210,7 @@ function lookCase(look: Look): ContainmentCase {
     needs: [...needs, ...(look.needs ?? [])],
     ...(!look.isUsual && { denial: true as const }),
     shares: true,
-    places: look.places ?? everyPlace,
+    places: look.places ?? allPlaces,
     run: (subject) => withDwelling(subject, ({ facts }) => Promise.resolve(judgeAll(facts, subject, look.judge))),
   }
 }

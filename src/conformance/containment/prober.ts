@@ -1,7 +1,7 @@
 import { ensure, ensureExited, ensureSame } from '../check.js'
 import { withSandbox } from '../guest.js'
 import type { Subject, SubjectSandbox } from '../subject.js'
-import { type ContainmentCase, everyPlace } from './containment.js'
+import { type ContainmentCase, places as allPlaces } from './containment.js'
 
 /** Calls that no guest may make, by their numbers on x64 and arm64; undefined: not there. */
 const forbidden: Readonly<Record<string, readonly [x64: number | undefined, arm64: number | undefined]>> = {
@@ -77,7 +77,7 @@ const everyCall: ContainmentCase = {
   tries: `Makes the system calls 0 to ${lastCall}, each in a process of its own, by a program in C.`,
   means: 'Parts of the kernel are open to programs that were meant to be closed.',
   needs: ['isolates', 'filters-syscalls'],
-  places: everyPlace,
+  places: allPlaces,
   shares: true,
   run: (subject) =>
     withSandbox(subject, async (sandbox) => {
@@ -107,7 +107,7 @@ const otherEntries: ContainmentCase = {
   tries: 'Calls getpid by int 0x80 and by its x32 number, in a program in C.',
   means: 'The filter, which knows one set of numbers, is gone around by another.',
   needs: ['isolates', 'filters-syscalls'],
-  places: everyPlace,
+  places: allPlaces,
   shares: true,
   run: (subject) =>
     withSandbox(subject, async (sandbox) => {

@@ -104,6 +104,8 @@ const assaults: readonly Assault[] = [
       preloaded: "found([l for l in open('/proc/self/maps') if '/workspace' in l or '/tmp/' in l])",
       loaders: "found([n for n in os.environ if n.startswith(('LD_', 'PYTHON', 'NODE_', 'GLIBC_'))])",
     },
+    // A kernel of its own need not tell of signals.
+    needs: ['shared-kernel'],
     controls: { 'its status': "found('SigBlk' in status())" },
   },
   {

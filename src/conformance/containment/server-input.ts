@@ -9,7 +9,7 @@ interface Asking {
   readonly means: string
   /** What must be answered; otherwise a refusal of any kind. */
   readonly statuses?: readonly number[]
-  asks(server: ServerView): Readonly<Record<string, ServerRequest>>
+  readonly asks: (server: ServerView) => Readonly<Record<string, ServerRequest>>
 }
 
 const refused = [400, 401, 403, 404, 405, 413, 414, 415, 421, 422, 431, 501]

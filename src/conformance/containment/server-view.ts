@@ -47,5 +47,5 @@ export interface ServerCase extends Purpose {
   readonly name: string
   /** A refusal: it must go red where nothing is refused. */
   readonly denial?: true
-  run(server: ServerView): Promise<string>
+  readonly run: (server: ServerView) => Promise<string>
 }
