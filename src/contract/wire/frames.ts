@@ -88,8 +88,11 @@ export function encodeGap(dropped: number, bytes: Uint8Array): Uint8Array {
   return payload
 }
 
+/** Throws when what came says no number of bytes. */
 export function decodeGap(payload: Uint8Array): { readonly dropped: number; readonly bytes: Uint8Array } {
-  const dropped = new DataView(payload.buffer, payload.byteOffset).getFloat64(0)
+  // Of this payload alone: what lies behind it is of another frame.
+  const dropped = payload.length < 8 ? Number.NaN : new DataView(payload.buffer, payload.byteOffset, 8).getFloat64(0)
+  if (!Number.isSafeInteger(dropped) || dropped < 0) throw new Error('what came is no gap')
   return { dropped, bytes: payload.subarray(8) }
 }
 
