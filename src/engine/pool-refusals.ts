@@ -9,8 +9,8 @@ import { parseWith } from '../policy/refusal.js'
 import { checkJudge } from './creation.js'
 
 /** Throws SandboxError('invalid') naming the option. */
-export function checkOneShot(options: OneShotCall): OneShotCall {
-  const { fresh, pool, language, onRequest } = checkCallOptions(options, ['signal', 'onRequest', 'fresh', 'pool', 'language', 'receipt'])
+export function checkOneShot<Call extends OneShotCall>(options: Call, more: readonly (keyof Call)[] = []): Call {
+  const { fresh, pool, language, onRequest } = checkCallOptions(options, ['signal', 'onRequest', 'fresh', 'pool', 'language', 'receipt', ...more])
   checkJudge(onRequest)
   if (fresh !== undefined && !freshKinds.includes(fresh)) {
     throw new SandboxError('invalid', `fresh: expected one of ${freshKinds.map((kind) => `'${kind}'`).join(', ')}`)

@@ -9,6 +9,7 @@ import {
   type OneShot,
   type OneShotCall,
   type OneShotPlace,
+  type OneShotRunCall,
   type PlatformPools,
   type PoolInfo,
   type PoolInput,
@@ -144,15 +145,18 @@ export class PoolsFacet implements PlatformPools {
     }
   }
 
-  async run(place: OneShotPlace, request: RunRequest, options: OneShotCall = {}): Promise<OneShot> {
-    const call = checkOneShot(options)
-    const { signal } = call
+  async run(place: OneShotPlace, request: RunRequest, options: OneShotRunCall = {}): Promise<OneShot> {
+    const call: OneShotRunCall = checkOneShot(options, ['after'])
+    const { signal, after } = call
+    // Where it is waited for it is told.
+    after?.catch(() => undefined)
     signal?.throwIfAborted()
     const lined = await this.#linedFor(place, request, call)
     if (lined) {
-      const how = (within: AbortSignal) => ({ onRequest: call.onRequest, signal: signal ? AbortSignal.any([signal, within]) : within })
+      const how = (within: AbortSignal) => ({ onRequest: call.onRequest, after, signal: signal ? AbortSignal.any([signal, within]) : within })
       return this.#host.during(lined.planned, signal, (within) => lined.kept.run(lined.planned, request, how(within)))
     }
+    await after
     const sandbox = 'pool' in place ? await this.#acquire(place.pool, {}, { ...call, only: request }) : await this.#take(place.spec, call, request)
     return shootOnce(sandbox, { request, signal }, this.#shots)
   }
