@@ -9,7 +9,13 @@ const headEnd = Buffer.from('\r\n\r\n')
 /** Asks the same again and again, over as many connections as there are calls at once. Resolves to the body of a 200. */
 export function callerOf({ port, key }, path, body) {
   const text = JSON.stringify(body)
-  const head = [`POST ${path} HTTP/1.1`, 'host: 127.0.0.1', `authorization: Bearer ${key}`, 'content-type: application/json', `content-length: ${Buffer.byteLength(text)}`]
+  const head = [
+    `POST ${path} HTTP/1.1`,
+    'host: 127.0.0.1',
+    `authorization: Bearer ${key}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(text)}`,
+  ]
   const request = Buffer.from(`${head.join('\r\n')}\r\n\r\n${text}`)
   const idle = []
   const all = new Set()

@@ -37,7 +37,10 @@ interface Lease {
   end(): void
 }
 
-type LinedHow = Pick<CreationOptions, 'signal'> & { readonly onRequest?: CreationOptions['onRequest'] | undefined; readonly after?: Promise<unknown> | undefined }
+type LinedHow = Pick<CreationOptions, 'signal'> & {
+  readonly onRequest?: CreationOptions['onRequest'] | undefined
+  readonly after?: Promise<unknown> | undefined
+}
 
 interface LinedRun {
   readonly id: string

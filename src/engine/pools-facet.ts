@@ -33,7 +33,7 @@ import { oneShotPools, PoolLevels, sumOf } from './pool-levels.js'
 import { LinerPool } from './pool-liners.js'
 import { entrust, finished, type OneShotHost, shootOnce, storyOf } from './pool-one-shot.js'
 import { chosenProbe } from './making.js'
-import { checkLined, checkOneShot, checkSettings, isLinable, tooMany, unlinedField } from './pool-refusals.js'
+import { checkLined, checkOneShot, checkOneShotRun, checkSettings, isLinable, tooMany, unlinedField } from './pool-refusals.js'
 
 /** What pools need of the engine, besides what they make cells with. */
 export interface PoolsHost extends Omit<PoolGround, 'count' | 'checkRoom' | 'makeRoom'> {
@@ -146,10 +146,8 @@ export class PoolsFacet implements PlatformPools {
   }
 
   async run(place: OneShotPlace, request: RunRequest, options: OneShotRunCall = {}): Promise<OneShot> {
-    const call: OneShotRunCall = checkOneShot(options, ['after'])
+    const call = checkOneShotRun(options)
     const { signal, after } = call
-    // Where it is waited for it is told.
-    after?.catch(() => undefined)
     signal?.throwIfAborted()
     const lined = await this.#linedFor(place, request, call)
     if (lined) {
