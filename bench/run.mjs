@@ -23,7 +23,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '60' },
     only: { type: 'string', multiple: true, default: [] },
     /** Of the mixed load of the server. */
-    minutes: { type: 'string', default: '1' },
+    minutes: { type: 'string', default: '10' },
     out: { type: 'string' },
     json: { type: 'boolean', default: false },
     'without-peers': { type: 'boolean', default: false },

@@ -2,7 +2,8 @@
 import { descendantsOf, atLeast, atMost, expectOne, measureThroughput, pssBytes, python, sampleInterleaved } from '../dist/bench/index.js'
 import WebSocket from 'ws'
 import { get } from 'node:http'
-import { mixedLoad, problemsOf } from './server-load.mjs'
+import { callerOf } from './server-caller.mjs'
+import { measureMixedLoad } from './server-load.mjs'
 import { withServer } from './server-process.mjs'
 
 const callers = 64
@@ -11,32 +12,29 @@ const terminals = 500
 const perSandbox = 25
 const near = 'one-shot python3, engine in this process'
 const far = 'one-shot python3, over HTTP'
+/** Both sides alike: until the pools are full and V8 has compiled what is used. */
+const warmUpMs = 12_000
 
 export const server = {
   name: 'server',
   title: 'The server: one-shot runs over HTTP beside the engine, and what is open',
-  isLong: false,
-  measure: (ground) => withServer((subject) => measure(subject, ground)),
+  isLong: true,
+  measure,
 }
 
-async function measure(subject, ground) {
-  const { rounds, signal, minutes = 1 } = ground
-  const subjects = subjectsOf(subject, ground)
-  const { rows, missing } = await sampleInterleaved(subjects, { rounds: rounds * 2, warmups: 5, pauseMs: 5, signal })
-  const busy = await measureThroughput(subjects, { concurrency: callers, rounds: Math.ceil(rounds / 12), sliceMs: 2000, signal })
+async function measure(ground) {
+  const { signal, minutes = 10 } = ground
+  const { rows, busy, missing } = await withServer((subject) => measureRuns(subject, ground))
   const heldBytes = await withServer((fresh) => holdOpen(fresh, signal))
-  const mixed = await mixedLoad(subject, { minutes, signal })
-  const problems = problemsOf(mixed)
+  const mixed = await measureMixedLoad({ minutes, signal })
   const p50 = (name) => rows.find((row) => row.name === name)?.p50
+  const { problems } = mixed
   return {
     rows,
     figures: [
       ...busy.figures,
       { name: `${streams} event streams and ${terminals} terminals open, programs included`, value: heldBytes / 2 ** 20, unit: 'MiB' },
-      { name: `mixed load, ${minutes} min: acts`, value: mixed.done, unit: 'acts' },
-      { name: 'mixed load: memory after a tenth of it', value: mixed.warm.rssBytes / 2 ** 20, unit: 'MiB' },
-      { name: 'mixed load: memory at its end', value: mixed.quiet.rssBytes / 2 ** 20, unit: 'MiB' },
-      { name: 'mixed load: descriptors at its end', value: mixed.quiet.descriptors, unit: '' },
+      ...mixedFigures(mixed, minutes),
     ],
     missing: [...missing, ...busy.missing],
     goals: [
@@ -48,12 +46,34 @@ async function measure(subject, ground) {
   }
 }
 
-function subjectsOf(subject, { Sandbox, platform }) {
-  const body = { command: python, sandbox: { template: 'python' } }
+function mixedFigures({ done, warmBytes, lateBytes, warmHeapBytes, heapBytes, fresh, quiet }, minutes) {
+  const memory = (name, bytes) => ({ name: `mixed load: ${name}`, value: bytes / 2 ** 20, unit: 'MiB' })
   return [
-    { name: near, run: async () => expectOne((await Sandbox.run(python, { platform, sandbox: { template: 'python' } })).stdout) },
-    { name: far, run: async () => expectOne(JSON.parse((await subject.ask('/v1/runs', { body })).text).stdout) },
+    { name: `mixed load, ${minutes} min: acts`, value: done, unit: 'acts' },
+    memory('memory in its second fifth, median', warmBytes),
+    memory('memory in its last fifth, median', lateBytes),
+    memory('live heap after its second fifth', warmHeapBytes),
+    memory('live heap at its end', heapBytes),
+    { name: 'mixed load: descriptors before', value: fresh.descriptors, unit: '' },
+    { name: 'mixed load: descriptors afterwards', value: quiet.descriptors, unit: '' },
   ]
+}
+
+/** The same job on both sides: a fresh liner from a pool that is warm, with what nobody stated. Here the answer of the server is an object once it is parsed, as the engine's is. */
+async function measureRuns(subject, { Sandbox, platform, rounds, signal }) {
+  const caller = callerOf(subject, '/v1/runs', { command: python, sandbox: { template: 'python' } })
+  const subjects = [
+    { name: near, run: async () => expectOne((await Sandbox.run(python, { platform, sandbox: { template: 'python' } })).stdout) },
+    { name: far, run: async () => expectOne(JSON.parse(await caller.ask()).stdout) },
+  ]
+  try {
+    await measureThroughput(subjects, { concurrency: callers, rounds: 0, sliceMs: warmUpMs, signal })
+    const busy = await measureThroughput(subjects, { concurrency: callers, rounds: Math.ceil(rounds / 12), sliceMs: 2000, signal })
+    const { rows, missing } = await sampleInterleaved(subjects, { rounds: rounds * 4, warmups: 20, pauseMs: 5, signal })
+    return { rows, busy, missing }
+  } finally {
+    caller.close()
+  }
 }
 
 /** Bytes of the server with all that runs below it, while everything is open and nothing happens. */

@@ -91,6 +91,8 @@ const PROGRAMS = {
   launcher: { sources: ['launcher.c', 'launcher-*.c', 'newest-filter.c'], flags: [], libraries: [] },
   'seccomp-compile': { sources: ['seccomp-compile.c', 'seccomp-*.c'], flags: [], libraries: ['-lseccomp'] },
   inspect: { sources: ['inspect.c', 'newest-filter.c'], flags: [], libraries: [] },
+  // A guest of `glovebox verify`.
+  prober: { sources: ['prober.c'], flags: ['-D_GNU_SOURCE'], libraries: [] },
   'zygote.so': {
     sources: [
       'brood.c',

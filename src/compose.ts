@@ -8,19 +8,15 @@ import type { Platform } from './contract/platform.js'
 import { type PlatformSettings, platformSettingsSchema } from './contract/platform-settings.js'
 import { type Policy, type PolicyInput, type PresetName, presetNames } from './contract/policy.js'
 import type { CellDriverOptions } from './cell/cell-driver.js'
-import { programPath, readIdFacts } from './cell/facts.js'
-import { canMapRanges } from './cell/judgement.js'
-import { createLessor } from './cell/lease.js'
+import { programPath } from './cell/facts.js'
 import { runtimeNames } from './drivers/oci/runtimes.js'
 import { createBwrapDriver } from './drivers/bwrap/driver.js'
 import { createTrialMemory } from './cell/trial-memory.js'
 import { bwrapPath } from './drivers/bwrap/facts.js'
-import { createBundles } from './drivers/oci/bundles.js'
-import { sweepTrials } from './drivers/oci/container-trial.js'
 import { createOciDriver } from './drivers/oci/driver.js'
 import { createGvisorDriver } from './drivers/oci/gvisor-driver.js'
 import { createVmDriver, vmRuntimeNames } from './drivers/oci/vm-driver.js'
-import { createFakeDriver, sweepFakeCells } from './drivers/fake/driver.js'
+import { createFakeDriver } from './drivers/fake/driver.js'
 import { Engine } from './engine/engine.js'
 import type { EngineOptions } from './engine/engine-options.js'
 import { remotePlatform } from './connect.js'
@@ -28,13 +24,13 @@ import { buildPolicy } from './policy/build-policy.js'
 import { mergePolicies, noPolicy, parsePolicy, parsePolicyText, shownBy } from './policy/policy-file.js'
 import { parseObject } from './policy/refusal.js'
 import { signReceipt } from './receipt/index.js'
-import { detectCgroups } from './sys/cgroups.js'
 import { listenOnLoopback } from './sys/loopback-listener.js'
 import { resolveMounts } from './sys/mount-source.js'
-import { cachePlace } from './sys/places.js'
+import { cachePlace, type GivenPlaces, placesWith } from './sys/places.js'
 import { readPolicyText } from './sys/policy-text.js'
 import { loadReceiptKey, type ReceiptKey } from './sys/receipt-key.js'
 import { runtimeFiles } from './sys/runtime-files.js'
+import { hasTracesOfDead } from './sys/traces.js'
 import { createSeccompCompiler, type SeccompCompiler } from './sys/seccomp.js'
 import { readSeccompSource } from './sys/seccomp-source.js'
 import type { PackageShelf } from './egress/package-shelf.js'
@@ -78,6 +74,7 @@ export function engineOptions(settings: PlatformSettings): EngineOptions {
     events: createEventBus(),
     egress: egressSource(settings),
     onIdleExit: whenNothingIsLeftToDo,
+    sweep: sweepBeside(settings),
     snapshots: snapshotDir === undefined ? createSnapshotStore() : createSnapshotStore(() => snapshotDir),
     ...(operator && { policy: operator }),
     ...(bounds && { bounds }),
@@ -145,20 +142,23 @@ function builtInDrivers(optionsOf: (program: () => string | undefined) => CellDr
   )
   const gvisor = createGvisorDriver(optionsOf(() => programPath('runsc')))
   const machines = vmRuntimeNames.map((name) => createVmDriver(name))
-  return [createBwrapDriver(optionsOf(bwrapPath)), ...containers, dockerDriver(), gvisor, ...machines, createFakeDriver()]
+  return [createBwrapDriver(optionsOf(bwrapPath)), ...containers, dockerDriver(), gvisor, dockerSandboxDriver(), ...machines, createFakeDriver()]
 }
 
 /** Most commands never talk to a container engine: what does is loaded when it is first needed. */
 function dockerDriver(): Driver {
+  return loadedLater({ name: 'docker', tier: 'container' }, async () => (await import('./drivers/docker/driver.js')).createDockerDriver())
+}
+
+/** The same of gVisor that an engine starts. */
+function dockerSandboxDriver(): Driver {
+  return loadedLater({ name: 'docker:runsc', tier: 'gvisor' }, async () => (await import('./drivers/docker/sandbox-driver.js')).createDockerSandboxDriver())
+}
+
+function loadedLater(named: Pick<Driver, 'name' | 'tier'>, create: () => Promise<Driver>): Driver {
   let loaded: Promise<Driver> | undefined
-  const load = (): Promise<Driver> => (loaded ??= import('./drivers/docker/driver.js').then(({ createDockerDriver }) => createDockerDriver()))
-  return {
-    name: 'docker',
-    tier: 'container',
-    standby: true,
-    probe: async () => (await load()).probe(),
-    open: async (spec, signal) => (await load()).open(spec, signal),
-  }
+  const load = (): Promise<Driver> => (loaded ??= create())
+  return { ...named, standby: true, probe: async () => (await load()).probe(), open: async (spec, signal) => (await load()).open(spec, signal) }
 }
 
 /** A compiler that is made when the first cell needs a filter. */
@@ -232,11 +232,21 @@ function readVersion(): string {
   return (manifest as { readonly version: string }).version
 }
 
-/** Clears away what engines of this user left that were killed, as the first sandbox of any engine does. */
-export async function sweepLeftovers(): Promise<void> {
-  if (process.platform !== 'linux') return
-  createBundles()
-  await Promise.all([createLessor({ hasRanges: canMapRanges(readIdFacts()), cgroups: detectCgroups() }), sweepFakeCells(), sweepTrials()])
+/** What engines left that were killed goes while the first cell is made. What is in the way of that is told by `glovebox gc`. */
+function sweepBeside(settings: GivenPlaces): NonNullable<EngineOptions['sweep']> {
+  let sweeping: Promise<void> | undefined
+  return {
+    begin: () =>
+      void (sweeping ??=
+        process.platform === 'linux' && hasTracesOfDead(placesWith(settings)) ? sweepLeftovers(settings).catch(() => undefined) : Promise.resolve()),
+    settled: () => sweeping ?? Promise.resolve(),
+  }
+}
+
+/** Clears away what engines of this user left that were killed. */
+export async function sweepLeftovers(settings: GivenPlaces = {}): Promise<void> {
+  const { sweepMachine } = await import('./recovery.js')
+  await sweepMachine(undefined, placesWith(settings))
 }
 
 export interface SocketServer {
@@ -253,10 +263,8 @@ export async function serveSocket(platform: Platform, socket: string): Promise<S
   return server
 }
 
-/** Whose something is. */
+/** Whose something is, and platforms behind servers. */
 export { currentOwner, isAlive, ownerName, parseOwner } from './sys/owner.js'
-
-/** Behind servers. */
 export { connectPlatform, remotePlatform } from './connect.js'
 
 /** Whoever keeps sandboxes that outlast a command. */
@@ -264,16 +272,14 @@ export { checkDaemonPlace as isDaemonThere, daemonIdentity, daemonPlace, makeDae
 export { askToLeave, isDaemonListening, leaveSignal, readDaemonRecord, removeDaemonFiles, withDaemonLock, writeDaemonRecord } from './sys/daemon-record.js'
 export { type DaemonNews, newsDescriptor, startDaemon } from './sys/daemon-start.js'
 
-/** Files that take their place when they are whole. */
+/** Files that take their place when they are whole, and where what was typed in sessions is kept. */
 export { draftIn, sweepDrafts } from './sys/draft.js'
-
-/** Where what was typed in sessions is kept. */
+export { keepNote } from './sys/notes.js'
+export { makeTempFolder } from './sys/temp-folder.js'
 export { historyPlace } from './sys/places.js'
 
-/** What commands wrote over folders of this machine. */
+/** What commands wrote over folders of this machine, and those folders as they travel into sandboxes and out of them. */
 export { createChangeStore } from './sys/changes-store.js'
-
-/** Folders of this machine as they travel into sandboxes and out of them. */
 export { localFiles } from './sys/host-folder.js'
 
 /** Who signs receipts on this machine. */

@@ -6,14 +6,13 @@ import type { PlatformSettings } from './contract/platform-settings.js'
 import { type Actor, defaultTenant, type House, scopes } from './contract/tenants.js'
 import type { Signing } from './audit/index.js'
 import type { TenantRooms } from './tenants/index.js'
-import { engineOptions } from './compose.js'
+import { engineOptions, sweepLeftovers } from './compose.js'
 import { Engine } from './engine/engine.js'
 import { documentSigner, signatureProblem } from './receipt/index.js'
-import { ownPart, serverFolder, serverPlace, snapshotFolder, snapshotPlace } from './sys/places.js'
+import { ownPart, serverFolder, serverPlace, snapshotPlace } from './sys/places.js'
 import { findReceiptKey, loadReceiptKey } from './sys/receipt-key.js'
 import { hasSqlite } from './sys/sqlite.js'
-import { sweepTrials } from './drivers/oci/container-trial.js'
-import { createSnapshotStore, sweepSnapshots, tenantPrefix } from './templates/snapshots.js'
+import { createSnapshotStore, tenantPrefix } from './templates/snapshots.js'
 import { createEventBus } from './watch/event-bus.js'
 import type { HouseWatch } from './watch/house-watch.js'
 
@@ -85,7 +84,7 @@ export async function openHouse({ trail, tenants, quotas }: Ledger, { watch, ...
   const [{ auditedPlatform, beginServing, Watch }, { TenantHouse }] = await Promise.all([import('./audit/index.js'), import('./tenants/index.js')])
   const { policy, egress, onIdleExit: _, ...shared } = engineOptions(settings)
   const snapshots = (): string => settings.snapshotDir ?? snapshotPlace()
-  await Promise.all([sweepSnapshots(settings.snapshotDir ?? snapshotFolder()), sweepTrials()])
+  await sweepLeftovers(settings).catch(() => undefined)
   const lost = await beginServing(trail, { version: shared.machine.version, pid: process.pid })
   return new TenantHouse({
     tenants,
@@ -103,14 +102,15 @@ export async function openHouse({ trail, tenants, quotas }: Ledger, { watch, ...
         },
         snapshots: createSnapshotStore(order.tenant === defaultTenant ? snapshots : () => ownPart(snapshots(), `${tenantPrefix}${order.tenant}`)),
         // One for all: it ends with the house.
-        ...(egress && { egress: { ...egress, close: () => Promise.resolve() } }),
+        ...(egress && { egress: { ...egress, open: (way) => egress.open({ ...way, budget: order.budget }), close: () => Promise.resolve() } }),
       })
       return watch?.platform(engine) ?? engine
     },
     watcher: (order) => new Watch({ ...order, trail }),
     view: (platform, view) => auditedPlatform(platform, { ...view, trail }),
-    onCutOff: async (tenant, sandbox) => {
-      await trail.tell({ act: 'network.update', actor: 'system', tenant, sandbox, details: { network: { allow: [] }, reason: 'quota egressPerDay' } })
+    onSpent: async (tenant) => {
+      // Rejected only when the trail is closed, with everything.
+      await trail.tell({ act: 'quota.spend', actor: 'system', tenant, details: { quota: 'egressPerDay' } }).catch(() => undefined)
     },
     onClose: async () => {
       await egress?.close()

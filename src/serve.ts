@@ -2,7 +2,7 @@
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync, unwatchFile, watchFile } from 'node:fs'
 import { connect, isIP } from 'node:net'
 import { resolve } from 'node:path'
-import { policyInForce, templateBuilder } from './compose.js'
+import { keepNote, policyInForce, templateBuilder } from './compose.js'
 import { SandboxError } from './contract/errors.js'
 import type { PolicyInput, PresetName } from './contract/policy.js'
 import type { Driver } from './contract/driver.js'
@@ -63,6 +63,7 @@ export async function startServing(options: ServeOptions): Promise<Serving> {
     const house = await openHouse(ledger, { watch, ...(policy !== undefined && { policy }), ...(drivers && { drivers }) })
     opened.push(house)
     const server = serverOf(options, { house, ledger, watch })
+    opened.push(noteSocket(at))
     const { url } = await listenPrivately(server, at)
     const unwatch = watchTls(options.tls, server)
     let closed: Promise<void> | undefined
@@ -167,6 +168,12 @@ async function clearSocket(at: ListenAt): Promise<void> {
   if (!found.isSocket()) throw new SandboxError('conflict', `socket: ${at.socket} is there, and no socket`)
   if (await answers(at.socket)) throw new SandboxError('conflict', `socket: somebody serves at ${at.socket}`)
   rmSync(at.socket)
+}
+
+/** By which `glovebox gc` finds the socket of a server that was killed. */
+function noteSocket(at: ListenAt): AsyncDisposable {
+  const note = 'socket' in at ? keepNote('socket', resolve(at.socket)) : undefined
+  return { [Symbol.asyncDispose]: () => Promise.resolve(note?.[Symbol.dispose]()) }
 }
 
 function answers(path: string): Promise<boolean> {

@@ -4,11 +4,12 @@
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, renameSync, rmdirSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 // @ts-expect-error a program of the benchmark's, without types
 import { unpackPackages } from '../bench/peers/packages.mjs'
+import { programPath } from '../src/cell/facts.js'
 import type { EngineAddress } from '../src/sys/docker/address.js'
 import { createEngineClient, type EngineClient } from '../src/sys/docker/client.js'
 import { cachePlace } from '../src/sys/places.js'
@@ -33,6 +34,18 @@ const needed = ['dockerd', 'containerd', 'containerd-shim-runc-v2', 'runc']
 const startPatienceMs = 60_000
 const endPatienceMs = 20_000
 
+/** Why there can be none here whose runtime is gVisor; undefined when there can. */
+export function noGvisorEngine(): string | undefined {
+  return noDockerEngine() ?? (programPath('runsc') === undefined ? 'runsc is not installed' : undefined)
+}
+
+/** Further arguments of a dockerd that has gVisor, as `runsc install` would tell it; on a platform that works in any machine. */
+export function withGvisor(folder: string): string[] {
+  const file = join(folder, 'daemon.json')
+  writeFileSync(file, JSON.stringify({ runtimes: { runsc: { path: programPath('runsc'), runtimeArgs: ['--platform=ptrace', '--network=none'] } } }))
+  return ['--config-file', file]
+}
+
 interface Programs {
   readonly dockerd: string
   readonly env: NodeJS.ProcessEnv
@@ -43,6 +56,16 @@ export function noDockerEngine(): string | undefined {
   if (process.getuid?.() !== 0) return 'a Docker daemon can only be started by root'
   if (findInPath() || existsSync('/usr/bin/apt-get')) return undefined
   return 'dockerd is not installed, and there is no apt-get to take it from'
+}
+
+/** Of the driver by this name; undefined where it needs none. */
+export function noEngineFor(driver: string): string | undefined {
+  return driver === 'docker' ? noDockerEngine() : driver === 'docker:runsc' ? noGvisorEngine() : undefined
+}
+
+export async function startEngineFor(driver: string): Promise<DockerEngine | undefined> {
+  if (driver === 'docker') return startDockerEngine()
+  return driver === 'docker:runsc' ? startDockerEngine({ arguments: withGvisor }) : undefined
 }
 
 export async function startDockerEngine(options: DockerEngineOptions = {}): Promise<DockerEngine> {

@@ -173,11 +173,13 @@ void arguments_parse(struct arguments *arguments, char **argv)
     else if (!strcmp(option, "--readonly")) add_path(&arguments->readonlys, value(&reader));
     else if (!strcmp(option, "--detach")) add_path(&arguments->detaches, value(&reader));
     else if (!strcmp(option, "--release")) add_path(&arguments->releases, value(&reader));
+    else if (!strcmp(option, "--remove")) add_path(&arguments->removals, value(&reader));
+    else if (!strcmp(option, "--proc")) arguments->own_proc = true;
     else if (!strcmp(option, "--guests")) add_guests(arguments, &reader);
     else if (!strcmp(option, "--become")) add_own_ids(arguments, &reader);
     else if (!strcmp(option, "--tell")) arguments->tells = true;
     else if (!strcmp(option, "--hide")) arguments->hides = true;
-    else if (!strcmp(option, "--once")) continue; /* done by then */
+    else if (!strcmp(option, "--once") || !strcmp(option, "--await")) continue; /* done by then */
     else if (!strcmp(option, "--join")) add_join(arguments, &reader);
     else if (!strcmp(option, "--join-below")) add_join_below(arguments, &reader);
     else if (!strcmp(option, "--subreaper")) arguments->subreaper = true;

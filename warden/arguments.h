@@ -8,7 +8,7 @@
 
 #include "warden.h"
 
-enum { ARGUMENTS_PATHS_MOST = 64, ARGUMENTS_INDEX_MOST = 9999 };
+enum { ARGUMENTS_PATHS_MOST = 256, ARGUMENTS_INDEX_MOST = 9999 };
 
 struct writable {
   const char *path;
@@ -69,7 +69,8 @@ struct arguments {
   struct binding bindings[ARGUMENTS_PATHS_MOST];
   size_t binding_count;
   bool pts;
-  struct paths veils, masks, readonlys, detaches, releases;
+  struct paths veils, masks, readonlys, detaches, releases, removals;
+  bool own_proc;
   struct join_argument joins[WARDEN_JOINS_MOST];
   size_t join_count;
   bool subreaper;

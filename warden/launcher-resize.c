@@ -39,8 +39,20 @@ static ino_t mount_namespace(int namespaces)
     return status.st_ino;
 }
 
-static void enter_mounts_of(const char *pid)
+/* Who may not look there finds the root of the namespace, which is the same but for a process that has left it for another. */
+static int root_of(const char *pid)
 {
+    char path[64];
+    if ((size_t)snprintf(path, sizeof path, "/proc/%s/root", pid) >= sizeof path) {
+        errno = EINVAL;
+        fail("find", pid);
+    }
+    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+void enter_mounts_of(const char *pid)
+{
+    const int root = root_of(pid);
     int namespaces = open("/proc/self/ns", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (namespaces < 0)
         fail("open", "/proc/self/ns");
@@ -55,6 +67,8 @@ static void enter_mounts_of(const char *pid)
         errno = ESRCH;
         fail("find a cell of", pid);
     }
+    if (root >= 0 && (fchdir(root) != 0 || chroot(".") != 0))
+        fail("enter root of", pid);
     close(namespaces);
     close(process);
 }

@@ -163,6 +163,8 @@ int main(int argc, char **argv)
 {
     if (argc == 6 && strcmp(argv[1], "--resize") == 0)
         resize_disk(argv + 2);
+    if (argc == 4 && strcmp(argv[1], "--seal") == 0)
+        seal_mounts(argv + 2);
     if (argc == 2 && strcmp(argv[1], "--tell") == 0)
         tell_owner();
     if (argc == 4 && strcmp(argv[1], "--serve") == 0)

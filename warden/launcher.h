@@ -201,6 +201,10 @@ void hide_private(const struct layer_request *layer, const char *upper);
 /* Answers what the owner asks of /proc, as long as that asks. */
 _Noreturn void tell_owner(void);
 
+/* The mount namespace and root of a process that is in another than ours. */
+void enter_mounts_of(const char *pid);
+/* Closes what a container engine has mounted for a process but its disk, told by process and path. */
+_Noreturn void seal_mounts(char **values);
 /* Changes the size of a live cell's disk, told by process, bytes, inodes and path. */
 _Noreturn void resize_disk(char **values);
 

@@ -113,6 +113,7 @@ int main(int argc, char **argv, char **envp)
 {
   (void)argc;
   once(argv, envp);
+  await_engine(argv);
   struct arguments *arguments = calloc(1, sizeof *arguments);
   struct warden *warden = calloc(1, sizeof *warden);
   if (!arguments || !warden) die("allocate", "the warden");

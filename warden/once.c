@@ -5,6 +5,7 @@
  */
 #include "once.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
@@ -38,11 +39,23 @@ static _Noreturn void become_copy(char **argv, char **envp)
   die("execute", "the warden");
 }
 
+static bool is_among(char **argv, const char *wanted)
+{
+  while (*argv && strcmp(*argv, wanted)) argv++;
+  return *argv;
+}
+
 void once(char **argv, char **envp)
 {
-  bool wanted = false;
-  for (char **word = argv; *word; word++) wanted = wanted || !strcmp(*word, "--once");
-  if (!wanted) return;
+  if (!is_among(argv, "--once")) return;
   if (**argv) become_copy(argv, envp);
   if (chmod(OWN_FILE, 0) < 0) die("set mode of", "the warden");
+}
+
+void await_engine(char **argv)
+{
+  char word;
+  if (!is_among(argv, "--await")) return;
+  errno = EPIPE;
+  if (read(0, &word, 1) != 1) die("hear", "the engine");
 }

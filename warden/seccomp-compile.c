@@ -263,7 +263,7 @@ static int write_program(struct compilation *c) {
 }
 
 int main(int argc, char **argv) {
-  static struct compilation c;
+  struct compilation c = {0};
   c.arch = seccomp_arch_native();
   if (argc == 3 && strcmp(argv[1], "--arch") == 0 && strcmp(argv[2], "x86_64") == 0) c.arch = SCMP_ARCH_X86_64;
   else if (argc == 3 && strcmp(argv[1], "--arch") == 0 && strcmp(argv[2], "aarch64") == 0) c.arch = SCMP_ARCH_AARCH64;

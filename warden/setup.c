@@ -185,8 +185,22 @@ static void detach(const char *path)
   if (umount2(path, MNT_DETACH) < 0) die("detach", path);
 }
 
+/* What somebody else mounted, with flags that cannot be changed on every kernel, is covered by one that nobody can write to. */
+static void mount_proc(void)
+{
+  if (mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) die("mount", "/proc");
+}
+
+/* A file, or an empty folder, that not every kernel has. */
+static void remove_entry(const char *path)
+{
+  if (unlink(path) < 0 && errno != ENOENT && errno != ENOTDIR && rmdir(path) < 0) die("remove", path);
+}
+
 int setup_mounts(const struct arguments *arguments)
 {
+  if (arguments->own_proc) mount_proc();
+  for (size_t i = 0; i < arguments->removals.count; i++) remove_entry(arguments->removals.list[i]);
   for (size_t i = 0; i < arguments->veils.count; i++) veil(arguments->veils.list[i]);
   place_recognise(arguments);
   int layers = arguments->layers ? layers_lay_within(arguments) : mount_disk(arguments);

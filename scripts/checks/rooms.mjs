@@ -24,6 +24,8 @@ export const rooms = {
   // The same for what serves many.
   'ledger.ts': { rooms: '*', node: withFiles },
   'serve.ts': { rooms: '*', node: withFiles },
+  // What engines left that were killed.
+  'recovery.ts': { rooms: '*', node: withFiles },
   // The way to a server, which a library takes that has no engine of its own.
   'connect.ts': { rooms: ['contract', 'client', 'sys'] },
   // Loaded before anything else, and by every command.
@@ -58,9 +60,29 @@ export const rooms = {
     // What a sandboxed run costs is told beside a plain spawn.
     node: [...withFiles, 'node:child_process'],
   },
+  verify: {
+    rooms: ['contract', 'sandbox', 'conformance', 'sys'],
+    // Canaries are processes and listeners of the host's; what the server says to bad requests is asked byte by byte.
+    node: [...withFiles, 'node:child_process', 'node:stream/consumers'],
+  },
   adapters: { rooms: ['contract', 'sandbox'] },
   cli: {
-    rooms: ['contract', 'sandbox', 'client', 'policy', 'receipt', 'scan', 'mcp', 'bench', 'compose.ts', 'ledger.ts', 'serve.ts', 'conformance'],
+    rooms: [
+      'contract',
+      'sandbox',
+      'client',
+      'policy',
+      'receipt',
+      'scan',
+      'mcp',
+      'bench',
+      'verify',
+      'compose.ts',
+      'ledger.ts',
+      'serve.ts',
+      'recovery.ts',
+      'conformance',
+    ],
     packages: ['commander', 'picocolors', 'zod'],
     // The demo measures a sandboxed run beside a plain spawn, which is the one thing nobody else needs.
     node: [...withFiles, 'node:tty', 'node:readline', 'node:child_process'],

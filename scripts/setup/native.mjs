@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-const programs = ['warden', 'launcher', 'seccomp-compile', 'inspect', 'zygote.so']
+const programs = ['warden', 'launcher', 'seccomp-compile', 'inspect', 'prober', 'zygote.so']
 
 /** @param {string} root */
 export function isNativeCurrent(root) {

@@ -33,9 +33,16 @@ export function auditedPools({ pools }: Pick<Platform, 'pools'>, acts: Acts): Pl
     release: (sandbox) => acts.doingAnyway('sandbox.close', { sandbox }, { effect: () => pools.release(sandbox) }),
     run: async (place, request, options) => {
       const where = 'pool' in place ? { details: { pool: shownValue(place.pool) } } : createFacts(place.spec, acts)
-      const begun = await acts.begin('run.start', { ...where, details: { ...where.details, ...shownRequest(request, acts.settings) } })
+      // It is written down while a place for it is found, and is there before the program is.
+      const recorded = acts.begin('run.start', { ...where, details: { ...where.details, ...shownRequest(request, acts.settings) } })
+      const running = pools.run(place, request, { ...options, after: recorded })
+      const settled = running.catch(() => undefined)
+      const begun = await recorded.catch(async (error: unknown) => {
+        await settled
+        throw error
+      })
       try {
-        const shot = await pools.run(place, request, options)
+        const shot = await running
         const { id, driver, tier } = shot.sandbox
         tellEnding(shot.program, { ...begun, ok: (ending) => begun.ok({ ...ending, sandbox: id, details: { ...ending?.details, driver, tier } }) })
         return auditedShot(shot, acts)

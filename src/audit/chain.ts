@@ -20,8 +20,15 @@ export interface Link {
 /** The record that follows. */
 export function linkAfter({ number, hash }: ChainEnd, entry: AuditEntry, at: string): Link {
   const unhashed = { ...(presentable(entry) as AuditEntry), number: number + 1, at, previous: hash }
-  const record = { ...unhashed, hash: sha256(canonicalJson(unhashed)) }
-  return { record, text: canonicalJson(record) }
+  const printed = Object.fromEntries(Object.entries(unhashed).map(([name, value]) => [name, canonicalJson(value)]))
+  const own = sha256(joined(printed))
+  return { record: { ...unhashed, hash: own }, text: joined({ ...printed, hash: canonicalJson(own) }) }
+}
+
+/** The canonical form of an object, of those of its values: each is printed once, though the record has one text without its hash and one with it. */
+function joined(printed: Readonly<Record<string, string>>): string {
+  const names = Object.keys(printed).sort()
+  return `{${names.map((name) => `${canonicalJson(name)}:${printed[name]}`).join(',')}}`
 }
 
 /** What is wrong with a text as the record after this one. */

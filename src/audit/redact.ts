@@ -42,8 +42,13 @@ const named: readonly RegExp[] = [
   /(\b[a-z][a-z0-9+.-]{1,20}:\/\/)[^\s/?#@"']{1,300}:[^\s/?#@"']{1,300}(?=@)/gi,
 ]
 
+/** What is shorter than any form of letters and digits alone, and has none of the signs that all others have. Most names and words are so. */
+const shortestPlain = 20
+const sign = /[-_.:=\s]/
+
 /** Longer texts are cut before: their end is kept as a hash. */
 export function redactText(text: string): string {
+  if (text.length < shortestPlain && !sign.test(text)) return text
   const withoutForms = forms.reduce((known, form) => known.replace(form, redacted), text)
   return named.reduce((known, form) => known.replace(form, `$1${redacted}`), withoutForms)
 }

@@ -34,18 +34,25 @@ const conditions: { readonly [Name in keyof Required<AuditFilter>]: string } = {
 
 export class SqliteAuditStore implements AuditStore {
   readonly #database: SqlDatabase
+  /** That of the database when something was added here last; undefined when nothing was, or it is not certain that it was. */
+  #ownVersion: number | undefined
 
   constructor(database: SqlDatabase) {
     this.#database = database
   }
 
-  async append(make: (end: StoredEnd) => Batch): Promise<void> {
-    await this.#database.write(() => {
-      const { links, head } = make(this.#end())
+  async append(make: (end: StoredEnd | undefined) => Batch): Promise<void> {
+    const known = this.#ownVersion
+    this.#ownVersion = undefined
+    const version = await this.#database.write(() => {
+      const now = this.#database.version()
+      const { links, head } = make(now === known ? undefined : this.#end())
       for (const link of links) this.#insert(link)
       this.#database.run(mark, 'head', JSON.stringify(head))
+      return now
     })
     await this.#database.sync()
+    this.#ownVersion = version
   }
 
   find({ filter, order, after, limit }: StoreQuery): readonly StoredRecord[] {

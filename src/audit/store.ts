@@ -31,9 +31,9 @@ export interface Batch {
 export interface AuditStore {
   /**
    * Adds what `make` makes of the newest record there is, and the head that tells of it, all or nothing: nobody else adds anything between the two. On the disk when this
-   * resolves. Throws SandboxError('full') when there is no room, and then nothing was added.
+   * resolves. Throws SandboxError('full') when there is no room, and then nothing was added. `make` is given nothing when nobody has written since what was added here last.
    */
-  append(make: (end: StoredEnd) => Batch): Promise<void>
+  append(make: (end: StoredEnd | undefined) => Batch): Promise<void>
   find(query: StoreQuery): readonly StoredRecord[]
   end(): StoredEnd
   /** The newest that was written before a time. */

@@ -145,7 +145,7 @@ export class Trail implements AuditTrail {
     let links: readonly Link[] = []
     let end = this.#seen
     await this.#options.store.append((found) => {
-      end = this.#endOf(found)
+      end = found ? this.#endOf(found) : this.#seen
       const at = new Date().toISOString()
       links = entries.map((entry) => {
         const link = linkAfter(end, entry, at)

@@ -15,8 +15,6 @@ export interface WatchOptions {
   readonly trail: AuditTrail
   readonly tenant: string
   onAnomaly(info: SandboxInfo, anomaly: Anomaly): void
-  /** Bytes that went through its network, both directions. */
-  onTraffic(info: SandboxInfo, bytes: number): void
 }
 
 export class Watch {
@@ -85,8 +83,6 @@ export class Watch {
   }
 
   async #record(record: NetworkRecord, { info, detector }: Followed): Promise<void> {
-    const { bytesUp, bytesDown } = record
-    this.#options.onTraffic(info, bytesUp + bytesDown)
     for (const anomaly of detector.attempt(record, performance.now())) await this.#anomaly(anomaly, info)
     await this.#tell({ act: 'network.decision', details: shownValue(record) as Record<string, never> }, info)
   }

@@ -1,5 +1,6 @@
 import type { Report, Row } from './report.js'
 import { distinctRows } from './summary.js'
+import { escapeText, round } from './svg.js'
 
 const charted = ['cold', 'one-shot']
 const width = 960
@@ -53,12 +54,4 @@ function bar({ row, y, from, to }: Bar): string {
     `<rect x="${from}" y="${y + 3}" width="${round(length)}" height="${lineHeight - 8}" rx="2" fill="${fill}"/>`,
     `<text x="${round(from + length + 6)}" y="${y + 16}" fill="#1a1a1a">${(row.ratio ?? 1).toFixed(2)}</text>`,
   ].join('')
-}
-
-function round(value: number): number {
-  return Math.round(value * 10) / 10
-}
-
-function escapeText(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

@@ -1,10 +1,11 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
+import { readFileSync, rmSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import type { Sandbox } from '../sandbox/index.js'
+import { makeTempFolder } from '../sys/temp-folder.js'
 import { client, server } from './egress-programs.js'
 import { atLeast, atMost, type Measured } from './goals.js'
 import type { Ground, Section } from './ground.js'
@@ -31,7 +32,7 @@ export const egress: Section = {
   title: 'Egress: HTTPS from inside, beside a direct connection on loopback',
   isLong: false,
   async measure(ground: Ground) {
-    const folder = mkdtempSync(join(tmpdir(), 'glovebox-bench-'))
+    const folder = await makeTempFolder('glovebox-bench-')
     try {
       await using other = await openOtherSide(folder)
       const trusted = [readFileSync(join(folder, 'cert.pem'), 'utf8')]

@@ -6,7 +6,15 @@ import { certificatesDescriptor, hasOverlays, mappedOwner, placedMounts } from '
 import { isOverlay } from './root-mode.js'
 
 /** Whose ids a cell has: a range of the host's for itself, or only the one of whoever started it. */
-export type CellIds = { readonly kind: 'range'; readonly base: number; readonly size: number } | SingleId
+export type CellIds = IdRange | SingleId
+
+export interface IdRange {
+  readonly kind: 'range'
+  readonly base: number
+  readonly size: number
+  /** Where nobody is to be root in the cell, whatever ids there are. */
+  readonly hasRoot?: false
+}
 
 export interface SingleId {
   readonly kind: 'single'
@@ -116,8 +124,12 @@ export const readOnly = ['/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trig
 /** The users that a run in such a cell may have. */
 export function guestUsers(ids: CellIds): GuestUser[] {
   const user: GuestUser = { name: 'user', uid: userId, gid: userId, home: '/home/user', capabilities: 0n }
-  if (ids.kind === 'single') return [user]
+  if (!hasRoot(ids)) return [user]
   return [user, { name: 'root', uid: 0, gid: 0, home: rootHome, capabilities: capabilityMask(rootCapabilities) }]
+}
+
+function hasRoot(ids: CellIds): boolean {
+  return ids.kind === 'range' && ids.hasRoot !== false
 }
 
 /** What the launcher stages and opens before the runtime starts. */
@@ -208,7 +220,7 @@ export function writableFolders(ids: CellIds): WritableFolder[] {
     { path: '/tmp', owner: root, mode: '1777' },
     { path: '/var/tmp', owner: root, mode: '1777' },
     { path: '/dev/shm', owner: root, mode: '1777' },
-    ...(ids.kind === 'single' ? [] : [{ path: rootHome, owner: 0, mode: '0700' }]),
+    ...(hasRoot(ids) ? [{ path: rootHome, owner: 0, mode: '0700' }] : []),
   ]
 }
 

@@ -7,7 +7,7 @@ import type { Capability } from './capabilities.js'
 
 const dnsPort = 53
 /** Where what programs are to trust is copied to. */
-const certificatesPath = '/var/lib/glovebox/certificates.pem'
+export const certificatesPath = '/var/lib/glovebox/certificates.pem'
 
 /** What the warden opens and never closes: a spec without a network has nothing of it. */
 export function networkArguments({ network }: CellSpec): string[] {

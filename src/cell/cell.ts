@@ -2,10 +2,10 @@ import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Beneath, Bystander, Cell, CellLayer, CellLiners, CellRun, CellUsage, GuestUser, PostureSubject, RunLimits } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
+import type { Faults } from '../contract/faults.js'
 import type { Limits } from '../contract/limits.js'
 import type { Expectation, Posture } from '../contract/posture.js'
 import type { CellCgroup } from '../sys/cell-cgroup.js'
-import { usedOnDisk } from '../sys/disk-use.js'
 import { processorTimeBelow } from '../sys/processor-time.js'
 import { childrenOf } from '../sys/posture/process-tree.js'
 import { killProcess } from '../sys/processes.js'
@@ -13,7 +13,6 @@ import type { SpawnedProcess } from '../sys/spawn.js'
 import { workdir } from './arguments.js'
 import type { CellInspection } from './cell-inspection.js'
 import type { CellLimits } from './cell-limits.js'
-import { findFirstProcess } from './first-process.js'
 import type { Lease } from './lease.js'
 import type { Turnstile } from './turnstile.js'
 
@@ -25,6 +24,7 @@ export interface CellParts {
   readonly beneath: ((index: number) => Promise<Beneath>) | undefined
   readonly limits: CellLimits
   readonly inspection: CellInspection
+  readonly usedOnDisk: () => Promise<number | undefined>
   /** What else there is to say when it ended early; empty when nothing. */
   readonly remark?: (() => string) | undefined
   /** What stops its guests all at once; undefined where there are no cgroups. */
@@ -37,6 +37,7 @@ export interface CellParts {
   readonly clear: Lease['clear']
   /** Gives back what was taken for the cell; called once, when none of its processes is left. */
   readonly release: Lease['release']
+  readonly faults?: Faults | undefined
 }
 
 /** How long a warden may take to end by itself. */
@@ -92,7 +93,7 @@ export class NamespaceCell implements Cell {
   }
 
   async usage(): Promise<CellUsage> {
-    const diskBytes = await usedOnDisk(findFirstProcess(this.#parts.process.pid))
+    const diskBytes = await this.#parts.usedOnDisk()
     return { ...this.#parts.limits.usage(), diskBytes }
   }
 
@@ -116,16 +117,21 @@ export class NamespaceCell implements Cell {
   }
 
   close(): Promise<void> {
-    this.#closed ??= this.#close()
+    // One that did not come to its end can be asked for it again.
+    this.#closed ??= this.#close().catch((error: unknown) => {
+      this.#closed = undefined
+      throw error
+    })
     return this.#closed
   }
 
   async #close(): Promise<void> {
-    const { process, inspection, cgroup, remains, inTurn, clear, release } = this.#parts
+    const { process, inspection, cgroup, remains, inTurn, clear, release, faults } = this.#parts
     // What is frozen may be unable to end, and would keep its pid namespace from ending.
     if (this.#isPaused) cgroup?.killFrozen()
     else setImmediate(clear)
     const [isCertain] = await inTurn(() => Promise.all([endProcess(process, remains), inspection.close()]))
+    faults?.('close/ended')
     await release({ isCertain })
   }
 }
@@ -134,6 +140,7 @@ export class NamespaceCell implements Cell {
 export async function endProcess(process: SpawnedProcess, remains: () => readonly number[]): Promise<boolean> {
   const { channel } = process
   const ended = process.wait()
+  const orphans = endOrphans(process, remains)
   channel.on('error', ignoreBrokenChannel)
   channel.end()
   // Nobody listens any more, and a warden that cannot write would not end.
@@ -144,9 +151,16 @@ export async function endProcess(process: SpawnedProcess, remains: () => readonl
   if (!(await within(ended, graceMs))) await killRemains(remains)
   const end = await ended
   channel.destroy()
+  await orphans
   if (end.signal === null) return true
   await killRemains(remains)
   return false
+}
+
+/** What outlives a killed monitor may hold its streams, so that their end is not to be waited for. */
+export async function endOrphans(process: SpawnedProcess, remains: () => readonly number[]): Promise<void> {
+  const { signal } = await process.gone
+  if (signal !== null) await killRemains(remains)
 }
 
 /** A monitor that was killed leaves the rest to the kernel, which takes its time. */

@@ -28,6 +28,7 @@ export interface HostFiles {
 const plain = { nosuid: true, nodev: true, noexec: false } as const
 const veil: MountRow = { type: 'overlay', access: 'ro', ...plain }
 const closed: MountRow = { type: 'tmpfs', access: 'ro', nosuid: true, nodev: true, noexec: true }
+const sealed = { access: 'ro', nosuid: true, nodev: true } as const
 const disk: MountRow = { type: 'tmpfs', access: 'rw', ...plain }
 
 export function expectedMounts(plan: CellPlan, host: HostFiles): Json {
@@ -49,7 +50,7 @@ export interface GoferOrder {
   readonly plan: CellPlan
   readonly host: HostFiles
   readonly diskPlace: string
-  readonly shown: readonly { readonly target: string; readonly access: 'ro' | 'rw'; readonly source: string | undefined }[]
+  readonly shown: readonly { readonly target: string; readonly access: 'ro' | 'rw'; readonly source: string }[]
 }
 
 /** The same of whoever opens files for a sandbox of gVisor: all that can be reached through it. */
@@ -58,10 +59,29 @@ export function expectedOfGofer({ plan, host, diskPlace, shown }: GoferOrder): J
   addTemplate(table, plan, host)
   table.mount('/dev', { type: 'tmpfs', access: 'ro', nosuid: true, nodev: false, noexec: true })
   for (const path of ['/dev/shm', diskPlace]) table.mount(path, disk)
-  for (const { target, access, source = plan.programs.warden } of shown) {
+  for (const { target, access, source } of shown) {
     const [own] = host.mountsAt(source)
     if (own) table.mount(target, { type: own[1].type, access, ...plain, noexec: own[1].noexec })
   }
+  return table.rows()
+}
+
+export interface BoundOrder {
+  readonly root: MountRow
+  /** What else was bound, each by itself or with what is mounted below it. */
+  readonly bound: readonly { readonly source: string; readonly target: string; readonly isWhole: boolean }[]
+  readonly diskPlace: string
+  readonly host: HostFiles
+}
+
+/** The same where a container engine has bound what it is made of, and all but the disk was sealed. */
+export function expectedOfBoundGofer({ root, bound, diskPlace, host }: BoundOrder): Json {
+  const table = new MountTable({ ...root, ...sealed })
+  for (const { source, target, isWhole } of bound) {
+    const rows = host.mountsAt(source)
+    for (const [below, { type, noexec }] of isWhole ? rows : rows.slice(0, 1)) table.mount(`${target}${below}`, { type, noexec, ...sealed })
+  }
+  table.mount(diskPlace, disk)
   return table.rows()
 }
 

@@ -1,9 +1,10 @@
 import type { CellSpec } from '../contract/driver.js'
-import { createCellRecords } from '../sys/cell-records.js'
+import { cellRecordsIn, createCellRecords, sweepCellRecords } from '../sys/cell-records.js'
 import type { CellCgroup } from '../sys/cell-cgroup.js'
 import type { CgroupLimits } from '../sys/cgroup-limits.js'
 import type { CgroupLimit, Cgroups, CgroupsUnavailable } from '../sys/cgroups.js'
-import { argumentsOf, findOwnProcesses, killProcess } from '../sys/processes.js'
+import { argumentsOf, findOwnProcesses } from '../sys/processes.js'
+import type { Sweeper } from '../sys/sweeper.js'
 import { createUidRanges, processesIn } from '../sys/uid-ranges.js'
 import { type CellIds, cellVariable, cradleId, wardenId } from './arguments.js'
 import { cgroupLimits } from './cell-limits.js'
@@ -52,10 +53,11 @@ const mostKept = 16
 
 /** Clears away what dead owners left, then hands out what is free. */
 export async function createLessor({ hasRanges, cgroups, limitsOf = (limits) => limits }: LessorOptions): Promise<Lessor> {
-  const leaseIds = hasRanges ? rangeLessor() : singleIdLessor()
   const groups = 'unavailable' in cgroups ? undefined : cgroups
-  const holds = groups === undefined ? [] : limitsHeldBy(groups)
+  // First: what is killed by its group cannot fork meanwhile.
   await groups?.sweep()
+  const leaseIds = hasRanges ? rangeLessor() : singleIdLessor()
+  const holds = groups === undefined ? [] : limitsHeldBy(groups)
   const inTurn = createTurnstile(mostEndings)
   const shelf = new LeaseShelf<IdLease>({ most: mostKept, remove: ({ ids, planned }) => remove({ ids, cgroup: planned.cgroup }) })
   return {
@@ -66,8 +68,10 @@ export async function createLessor({ hasRanges, cgroups, limitsOf = (limits) => 
       let ids = kept?.ids
       try {
         ids ??= leaseIds(spec.id)
+        spec.faults?.('create/ids')
         const planned = kept?.planned ?? groups?.plan({ id: spec.id, writer: writerOf(spec, ids), ...limitsOf(cgroupLimits(spec, spec.limits)) })
-        const parts = { ids, cgroup: planned?.cgroup, held, key, shelf }
+        const parts = { ids, cgroup: planned?.cgroup, held, key, shelf, faults: spec.faults }
+        spec.faults?.('create/lease')
         const buildGroups = async (): Promise<void> => planned?.build()
         const { remains } = ids
         let isOver = false
@@ -113,24 +117,27 @@ interface LeaseParts {
   /** Undefined for one that no other cell may have. */
   readonly key: string | undefined
   readonly shelf: LeaseShelf<IdLease>
+  readonly faults: CellSpec['faults']
 }
 
-async function release({ ids, cgroup, held, key, shelf }: LeaseParts, end: LeaseEnd = { isCertain: false }): Promise<void> {
+async function release({ ids, cgroup, held, key, shelf, faults }: LeaseParts, end: LeaseEnd = { isCertain: false }): Promise<void> {
   const planned = key !== undefined && end.isCertain && shelf.hasRoom ? cgroup?.renewed() : undefined
   try {
-    if (key === undefined || planned === undefined) await remove({ ids, cgroup })
+    if (key === undefined || planned === undefined) await remove({ ids, cgroup, faults })
   } finally {
     held?.[Symbol.dispose]()
     await shelf.put(key === undefined || planned === undefined ? undefined : { key, ids, planned })
   }
 }
 
-async function remove({ ids, cgroup }: Pick<LeaseParts, 'ids' | 'cgroup'>): Promise<void> {
+async function remove({ ids, cgroup, faults }: Pick<LeaseParts, 'ids' | 'cgroup'> & Partial<Pick<LeaseParts, 'faults'>>): Promise<void> {
   try {
     await cgroup?.remove()
+    faults?.('close/groups')
   } finally {
     ids.release()
   }
+  faults?.('close/ids')
 }
 
 function rangeLessor(): (cellId: string) => IdLease {
@@ -142,8 +149,13 @@ function rangeLessor(): (cellId: string) => IdLease {
 }
 
 function singleIdLessor(): (cellId: string) => IdLease {
-  const records = createCellRecords({ sweep: (cellId) => findRemains(cellId).forEach(killProcess) })
+  const records = createCellRecords({ remains: findRemains })
   return (cellId) => ({ ids: { kind: 'single' }, remains: () => findRemains(cellId), release: records.claim(cellId).release })
+}
+
+/** What dead owners left running under this user's own id, where cells have no others. */
+export function sweepSingleIds(state: string, sweeper: Sweeper): void {
+  sweepCellRecords(cellRecordsIn(state), { remains: findRemains, sweeper })
 }
 
 /** bwrap's processes carry the cell's id in their arguments until they become the warden, and a warden ends with its monitor or its channel. */

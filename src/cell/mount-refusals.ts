@@ -14,6 +14,17 @@ export function checkRootMode({ rootMode, commands }: CellSpec, ids: CellIds['ki
   }
 }
 
+/** So many the launcher and the warden have room for, whoever builds the cell. */
+const mostFolders = 250
+
+/** Throws SandboxError('unsupported') for a template that is made of more than fits into a cell. */
+export function checkFolders({ root: { name, binds } }: CellSpec): void {
+  if (binds.length > mostFolders)
+    throw new SandboxError('unsupported', `template ${name} has ${binds.length} folders and files at its top, and a cell has room for ${mostFolders}`, {
+      hint: 'glovebox template ls',
+    })
+}
+
 /** Throws SandboxError('unsupported') for what would be no liner's own. */
 export function checkLiners({ liners, rootMode, commands, mounts }: CellSpec): void {
   if (!liners) return

@@ -4,12 +4,13 @@ import type { Cell, CellSpec, GuestUser } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
 import type { MountSource } from '../sys/mount-source.js'
+import { usedOnDisk } from '../sys/disk-use.js'
 import { resizeDisk } from '../sys/resize-disk.js'
 import type { SpawnedProcess } from '../sys/spawn.js'
 import { findBeneath } from './beneath.js'
 import { findFirstProcess, type FirstProcessOptions } from './first-process.js'
 import { type CellPlan, type CellPrograms, guestUsers } from './arguments.js'
-import { NamespaceCell, endProcess } from './cell.js'
+import { NamespaceCell, endOrphans, endProcess } from './cell.js'
 import { type CellInspection, createInspection, type InspectionOrder } from './cell-inspection.js'
 import { cellLayers } from './cell-layers.js'
 import type { OwnPosture } from './cell-posture.js'
@@ -19,6 +20,7 @@ import type { CellSpawner, SpawnOrder } from './cell-spawner.js'
 import type { HostFiles } from './expected-mounts.js'
 import { keptGroups } from './kept-groups.js'
 import type { Lease } from './lease.js'
+import { checkFolders } from './mount-refusals.js'
 import { inspectorDescriptor } from './placed-mounts.js'
 
 export interface Opening extends FirstProcessOptions {
@@ -64,14 +66,12 @@ export async function openCell(opening: Opening): Promise<Cell> {
   let inspection: CellInspection | undefined
   try {
     signal.throwIfAborted()
+    checkFolders(opening.spec)
     const plan = planOf(opening)
+    opening.spec.faults?.('create/planned')
     const inspector = inspectorDescriptor(plan)
     using certificates = openCertificates(opening.spec)
-    const descriptors = [
-      ...opening.sources.map(({ descriptor }) => descriptor),
-      ...(inspector === undefined ? [] : (['pipe'] as const)),
-      ...(certificates.descriptor === undefined ? [] : [certificates.descriptor]),
-    ]
+    const descriptors = descriptorsOf(opening, { inspector, certificates: certificates.descriptor })
     process = await launch(opening, { argv: (ownerPid) => opening.argv({ ...plan, ownerPid }), descriptors })
     const pipe = inspector === undefined ? undefined : process.pipes.get(inspector)
     const inspect: Inspect = opening.inspect ?? createInspection
@@ -87,16 +87,20 @@ export async function openCell(opening: Opening): Promise<Cell> {
       beneath: findBeneath(plan),
       limits,
       inspection,
+      usedOnDisk: diskUseOf(process.pid, opening),
       remark: opening.remark,
       cgroup: lease.cgroup,
       remains: lease.remains,
       inTurn: lease.inTurn,
       clear: lease.clear,
       release: lease.release,
+      faults: opening.spec.faults,
     })
     if (!lease.cgroup?.awaitsSettling) opening.spec.onLaunched?.(cell)
     await greeting(process, opening)
+    opening.spec.faults?.('create/greeted')
     lease.cgroup?.settle()
+    opening.spec.faults?.('create/settled')
     return cell
   } catch (error) {
     if (process) await Promise.all([endProcess(process, lease.remains), inspection?.close()])
@@ -105,13 +109,24 @@ export async function openCell(opening: Opening): Promise<Cell> {
   }
 }
 
+/** What the launcher is handed, in the order in which its arguments count on it. */
+function descriptorsOf(
+  { sources }: Opening,
+  { inspector, certificates }: { readonly inspector: number | undefined; readonly certificates: number | undefined },
+): SpawnOrder['descriptors'] {
+  const pipes = inspector === undefined ? [] : (['pipe'] as const)
+  return [...sources.map(({ descriptor }) => descriptor), ...pipes, ...(certificates === undefined ? [] : [certificates])]
+}
+
 /** The groups are made while the launcher starts and stages the mounts, which takes as long. */
-async function launch({ spawn, lease }: Opening, order: SpawnOrder): Promise<SpawnedProcess> {
+async function launch({ spawn, lease, spec }: Opening, order: SpawnOrder): Promise<SpawnedProcess> {
   const [spawned, built] = await Promise.allSettled([spawn(order), orderIsOut().then(() => lease.buildGroups())])
   if (spawned.status === 'rejected') throw spawned.reason
   const { value: process } = spawned
   try {
+    spec.faults?.('create/spawned')
     if (built.status === 'rejected') throw built.reason
+    spec.faults?.('create/groups')
     if (lease.cgroup) process.channel.write(groupsAreThere)
     // Whether they are as they were told to be is asked while the launcher goes on.
     lease.cgroup?.checkBuilt()
@@ -128,6 +143,11 @@ async function orderIsOut(): Promise<void> {
 }
 
 /** Of the cell's disk, which any of its processes leads to unless another is told of. */
+function diskUseOf(monitorPid: number, { disk }: Pick<Opening, 'disk'>): () => Promise<number | undefined> {
+  return () => usedOnDisk(disk === undefined ? findFirstProcess(monitorPid) : disk.processOf(monitorPid), disk?.path)
+}
+
+/** Of the same disk. */
 function resizerOf(monitorPid: number, { isWithin, disk }: Pick<Opening, 'isWithin' | 'disk'>): (limits: Limits) => Promise<void> {
   return async ({ diskBytes, inodes }) => {
     if (monitorPid <= 0) throw new SandboxError('unsupported', 'limits.disk cannot be changed: the cell is on another machine', { hint: 'glovebox run' })
@@ -153,14 +173,18 @@ function planOf({ spec, lease, unveilable, sources, programs, firstDoor, arrival
 }
 
 /** Resolves when the warden's first bytes are there to be read, which are left for whoever connects to it. */
-async function greeting(process: SpawnedProcess, { signal, wordsOf }: Opening): Promise<void> {
+async function greeting(process: SpawnedProcess, { signal, wordsOf, lease }: Opening): Promise<void> {
   const { channel } = process
+  let isOver = false
+  // Of a monitor that was killed something may be left that holds the channel open and will never speak.
+  void endOrphans(process, () => (isOver ? [] : lease.remains()))
   channel.ref()
   try {
     await word(channel, signal)
     // At its end a stream is readable too, with nothing to read.
     if (channel.readableLength === 0) throw await openFailure(process, wordsOf)
   } finally {
+    isOver = true
     channel.unref()
   }
 }

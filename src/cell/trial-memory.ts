@@ -3,7 +3,7 @@
  * remembered, and it enforces nothing: a cell that does not open is an error, and of one that does everything that was demanded is read back before
  * its first program runs. What limits hold is found out by each process itself.
  */
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import {
   closeSync,
   constants,
@@ -19,6 +19,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { draftIn } from '../sys/draft.js'
 import { type NativeName, nativeProgram } from '../sys/native.js'
 import { cachePlace } from '../sys/places.js'
 
@@ -86,8 +87,8 @@ function readOwn(place: string): string {
 }
 
 function replace(place: string, text: string): void {
-  const draft = `${place}.${randomUUID()}`
   const folder = dirname(place)
+  const draft = draftIn(folder)
   orNothing(() => mkdirSync(folder, { mode: 0o700 }))
   for (const name of readdirSync(folder)) orNothing(() => removeOutdated(join(folder, name)))
   try {

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { makeTempFolder } from '../compose.js'
 
 /** What the demo plants on the host, for its programs to go after: a secret file, paths to write to, a listener. */
 export interface DemoStage extends AsyncDisposable {
@@ -21,7 +21,7 @@ export interface DemoStage extends AsyncDisposable {
 }
 
 export async function plantStage(): Promise<DemoStage> {
-  const folder = await mkdtemp(join(tmpdir(), 'glovebox-demo-'))
+  const folder = await makeTempFolder('glovebox-demo-')
   const secretPath = join(folder, 'secret')
   const secret = randomBytes(8).toString('hex')
   await writeFile(secretPath, `${secret}\n`, { mode: 0o600 })

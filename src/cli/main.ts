@@ -15,6 +15,7 @@ import { exactArguments, refuseChangedArguments } from './exact-arguments.js'
 import { exitCodes, signalExitCode } from './exit-codes.js'
 import { Stopped } from './interrupts.js'
 import { prepareLeaving } from './leaving.js'
+import { addGc } from './gc-options.js'
 import { addKeys } from './keys-commands.js'
 import { addPolicy } from './policy-commands.js'
 import { addMcp } from './mcp-options.js'
@@ -27,6 +28,7 @@ import { addPackages } from './packages-commands.js'
 import { addSnapshots } from './snapshots-commands.js'
 import { addTemplate } from './template-commands.js'
 import { addTenants } from './tenants-commands.js'
+import { addVerify } from './verify-options.js'
 import { flushOutput, OutputRefused, ReaderGone, writeOut } from './streams.js'
 
 const examples = (name: string): string => `
@@ -58,8 +60,10 @@ const adders: readonly { readonly names: readonly string[]; readonly add: (progr
   { names: ['serve'], add: addServe },
   { names: ['doctor'], add: addDoctor },
   { names: ['demo'], add: addDemo },
+  { names: ['verify'], add: (program, finish) => addVerify(program, { finish, version: readVersion }) },
   { names: ['bench'], add: (program, finish) => addBench(program, { finish, version: readVersion }) },
   { names: ['daemon'], add: addDaemon },
+  { names: ['gc'], add: addGc },
   { names: ['changes', 'apply', 'drop'], add: addChanges },
   { names: ['policy'], add: addPolicy },
   { names: ['receipt'], add: addReceipt },

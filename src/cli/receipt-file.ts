@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, fsyncSync, lstatSync, openSync, readlinkSync, realpathSync, renameSync, rmSync, type Stats, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { draftIn, sweepDrafts } from '../compose.js'
+import { draftIn, keepNote, sweepDrafts } from '../compose.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Receipt } from '../contract/receipt.js'
 import { storageRefusal } from '../policy/storage.js'
@@ -18,8 +18,9 @@ export interface ReceiptFile {
 export function openReceiptFile(file: string): ReceiptFile {
   const target = targetOf(file)
   sweepDrafts(dirname(target))
+  const note = keepNote('drafts', dirname(target))
   const draft = draftIn(dirname(target))
-  const descriptor = writing(target, () => openSync(draft, 'wx', 0o644))
+  const descriptor = openDraft(target, draft, note)
   let filled: Promise<void> | undefined
   let isOpen = true
   const drop = (): void => {
@@ -28,6 +29,7 @@ export function openReceiptFile(file: string): ReceiptFile {
     process.off('exit', drop)
     closeSync(descriptor)
     rmSync(draft, { force: true })
+    note[Symbol.dispose]()
   }
   const write = async (receipt: () => Promise<Receipt>): Promise<void> => {
     const text = formatReceipt(await receipt())
@@ -41,6 +43,15 @@ export function openReceiptFile(file: string): ReceiptFile {
   return {
     fill: (receipt) => (filled ??= write(receipt)),
     [Symbol.dispose]: drop,
+  }
+}
+
+function openDraft(target: string, draft: string, note: Disposable): number {
+  try {
+    return writing(target, () => openSync(draft, 'wx', 0o644))
+  } catch (error) {
+    note[Symbol.dispose]()
+    throw error
   }
 }
 

@@ -116,6 +116,12 @@ function eventOf({ type, payload }: WireFrame): StreamEvent {
     case frameTypes.end:
       return { type: 'end' }
     default:
-      return JSON.parse(new TextDecoder().decode(payload)) as StreamEvent
+      return toldEvent(JSON.parse(new TextDecoder().decode(payload)))
   }
+}
+
+function toldEvent(value: unknown): StreamEvent {
+  const isEvent = typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string'
+  if (!isEvent) throw new Error('what came is no event')
+  return value as StreamEvent
 }

@@ -4,7 +4,7 @@ import { kindOf } from '../contract/plain-object.js'
 import type { NetworkFacts, NetworkRecord, NetworkSummary } from '../contract/network.js'
 import type { CreationOptions, RequestJudge } from '../contract/platform-network.js'
 import type { CallOptions, PlatformProcess, SandboxInfo } from '../contract/platform.js'
-import type { Claim, OneShot, OneShotCall, OneShotPlace, PlatformPools, PoolInfo, PoolInput, PoolStatus, Released } from '../contract/pools.js'
+import type { Claim, OneShot, OneShotCall, OneShotPlace, OneShotRunCall, PlatformPools, PoolInfo, PoolInput, PoolStatus, Released } from '../contract/pools.js'
 import type { Receipt } from '../contract/receipt.js'
 import type { RunRequest } from '../contract/run.js'
 import type { SpecInput } from '../contract/spec.js'
@@ -53,8 +53,9 @@ export class ClientPools implements PlatformPools {
     return (await this.#wire.call('sandboxes.release', { params: { id: sandbox } })) as Released
   }
 
-  async run(place: OneShotPlace, request: RunRequest, options: OneShotCall = {}): Promise<OneShot> {
-    const { signal, onRequest, fresh, pool, receipt } = checkCreation(options, ['fresh', 'pool', 'language', 'receipt'])
+  async run(place: OneShotPlace, request: RunRequest, options: OneShotRunCall = {}): Promise<OneShot> {
+    const { signal, onRequest, fresh, pool, receipt, after } = checkCreation(options, ['fresh', 'pool', 'language', 'receipt', 'after'])
+    await after
     const where = 'pool' in place ? { pool: place.pool } : { sandbox: place.spec }
     // What may be asked for after its end is kept for that; otherwise one answer tells everything.
     const how = {

@@ -2,6 +2,7 @@ import { SandboxError } from '../contract/errors.js'
 import type { PortConnection } from '../contract/ports.js'
 import { encodeFrame, FrameReader, frameTypes } from '../contract/wire/frames.js'
 import type { TunnelBytes } from '../contract/wire/transport.js'
+import { errorFrom } from './wire.js'
 
 const mostPiece = 2 ** 20
 
@@ -59,6 +60,7 @@ async function* outputOf(
           return
         }
         if (type === frameTypes.data) yield payload
+        if (type === frameTypes.json) throw errorFrom(JSON.parse(new TextDecoder().decode(payload)) as object)
       }
     }
     throw new SandboxError('conflict', 'the connection broke off')

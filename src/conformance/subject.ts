@@ -136,7 +136,52 @@ export interface HostView {
   readFile(path: string): Promise<void>
   /** What the kernel says could be had without swapping. */
   availableMemoryBytes(): Promise<number>
+  /** What the kernel tells, from outside, of every thread of the processes that match; of what it does not tell this user, nothing. */
+  look(which: ProcessChoice): Promise<readonly ThreadFacts[]>
+  /** A small static program for this machine's processor that tries the kernel's doors (warden/prober.c); undefined where there is none. */
+  prober(): Promise<Uint8Array | undefined>
+  /** What no sandbox may change of the machine, by kind, a line for each thing. What other programs are known to do all the time is left out. */
+  invariants(): Promise<Readonly<Record<InvariantKind, readonly string[]>>>
 }
+
+/** By a part of the command line, or by the process namespace. */
+export type ProcessChoice = { readonly marker: string } | { readonly pidNamespace: string }
+
+/** One thread as /proc shows it to the host. */
+export interface ThreadFacts {
+  readonly pid: number
+  readonly tid: number
+  readonly command: string
+  /** Of /proc/PID/task/TID/status, by name. */
+  readonly status: Readonly<Record<string, string>>
+  readonly namespaces: Readonly<Record<string, string>>
+  /** Lines of mountinfo. */
+  readonly mounts: readonly string[]
+  /** Where each descriptor leads. */
+  readonly descriptors: Readonly<Record<string, string>>
+  /** Soft and hard, by the kernel's name. */
+  readonly limits: Readonly<Record<string, readonly [soft: string, hard: string]>>
+  readonly uidMap: string
+  readonly gidMap: string
+  readonly environment: readonly string[]
+  readonly cgroups: readonly string[]
+  readonly oomScoreAdj: string
+}
+
+export type InvariantKind =
+  | 'files'
+  | 'settings'
+  | 'mounts'
+  | 'cgroups'
+  | 'processes'
+  | 'listeners'
+  | 'shared-memory'
+  | 'network-namespaces'
+  | 'interfaces'
+  | 'loop-devices'
+  | 'modules'
+  | 'taint'
+  | 'temporary-files'
 
 /** What a closed sandbox may leave none of. Each list holds one line per thing, the same line every time it is looked at. */
 export interface HostSnapshot {
@@ -172,6 +217,8 @@ export interface Canaries {
   readonly variable: { readonly name: string; readonly value: string }
   /** Held open by the engine's process. */
   readonly descriptor: number
+  /** Of System V, for everyone to attach; undefined where none could be had. */
+  readonly sharedMemory: { readonly key: number } | undefined
 }
 
 export interface Listener {
@@ -205,6 +252,8 @@ export interface Case {
   readonly patienceMs?: number
   /** A refusal by the cell's walls: it must go red when there are none. */
   readonly denial?: true
+  /** Leaves nothing in a sandbox that another case could meet, so that one may serve many of these. */
+  readonly shares?: true
   /** Resolves to what was observed; throws when the promise does not hold. */
   run(subject: Subject): Promise<string>
 }

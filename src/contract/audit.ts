@@ -51,6 +51,8 @@ export const auditActs = [
   'tenant.create',
   'tenant.update',
   'tenant.remove',
+  /** A tenant has used up what it may for a while. */
+  'quota.spend',
   'anomaly',
   'audit.prune',
   'audit.export',

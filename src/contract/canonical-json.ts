@@ -69,5 +69,5 @@ function isPlain(value: object): boolean {
 
 function refusal(place: Place, problem: string): SandboxError {
   const path = place.reduce<string>((path, step) => path + (typeof step === 'number' ? `[${step}]` : `.${step}`), 'value')
-  return new SandboxError('invalid', `${path.slice(0, 200)}: ${problem}`)
+  return new SandboxError('invalid', `${path.slice(0, 200).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\uFFFD')}: ${problem}`)
 }

@@ -1,3 +1,4 @@
+import type { Failing } from './faults.js'
 import type { LimitName, Limits } from './limits.js'
 import type { Expectation, Posture } from './posture.js'
 import type { LimitHits } from './run.js'
@@ -66,7 +67,7 @@ export interface TemplateRoot {
   readonly imageDigest?: string
 }
 
-export interface CellSpec {
+export interface CellSpec extends Failing {
   readonly id: string
   readonly root: TemplateRoot
   readonly limits: Limits
@@ -80,9 +81,8 @@ export interface CellSpec {
   /** Not given: nothing in the cell listens for what its programs want of the world, and nothing ever will. */
   readonly network?: CellNetwork
   /**
-   * Called before `open` resolves, when runs can begin in the cell and its warden will read what is said to it: that is there sooner than the warden's own
-   * word. Nothing may be read from the channel before `open` has resolved, which must be to this cell. A driver need not call it; one whose cell did not open may call it again
-   * with the next, once nothing of the one before is left.
+   * Called before `open` resolves, when runs can begin in the cell and its warden will read what is said to it: that is there sooner than the warden's own word. Nothing may be read from the channel before `open`
+   * has resolved, which must be to this cell. A driver need not call it; one whose cell did not open may call it again with the next, once nothing of the one before is left.
    */
   readonly onLaunched?: (cell: Cell) => void
 }

@@ -39,6 +39,15 @@ export interface Egress {
   close(options?: { readonly graceMs?: number }): Promise<void>
 }
 
+/** Bytes that more than one sandbox may carry together, in both directions. What is left is asked and taken in one turn, so that no two who carry at once both take the last. */
+export interface SharedBudget {
+  /** From 0 on; Infinity where there is no limit. Never throws: what cannot be told is 0. */
+  readonly leftBytes: number
+  take(bytes: number): void
+  /** For the guest: that it is spent. */
+  readonly words: string
+}
+
 export interface EgressOrder {
   readonly sandbox: string
   readonly rules: NetworkRules
@@ -46,6 +55,8 @@ export interface EgressOrder {
   readonly onRequest?: (facts: NetworkFacts) => Promise<'once' | 'sandbox' | 'deny'>
   /** Something moved: the sandbox is not idle. */
   readonly onTraffic?: () => void
+  /** Beside what the rules allow this sandbox. */
+  readonly budget?: SharedBudget
 }
 
 /** What a platform has one of. */

@@ -33,7 +33,7 @@ export type PlatformEventFacts =
   | (EventOrigin & { readonly type: 'connected'; readonly attempt: NetworkRecord })
   /** How many wait in a pool, and for one, has changed. Told at most a few times a second. */
   | { readonly type: 'pool'; readonly pool: string; readonly status: PoolStatus }
-  /** A request was refused because its tenant has used up what it may. */
+  /** A request was refused because its tenant has used up what it may; or the last of what it may send and receive in a day was taken. */
   | {
       readonly type: 'quota'
       readonly tenant: string

@@ -86,6 +86,11 @@ export interface OneShotCall extends CreationOptions {
   readonly language?: Language
 }
 
+export interface OneShotRunCall extends OneShotCall {
+  /** Nothing of the program runs before this is fulfilled, nor ever when it is rejected, with which the call is rejected then. What it will run in is found meanwhile. */
+  readonly after?: Promise<unknown>
+}
+
 /** What a one-shot did by its network, under its own id and with nothing of any other's. */
 export interface OneShotNetwork {
   /** From before its program began until it is released; for one reader. */
@@ -126,5 +131,5 @@ export interface PlatformPools {
   take(spec: SpecInput, options?: OneShotCall): Promise<SandboxInfo>
   /** Ends everything in a sandbox: its network at once, the rest without waiting until nothing is left. Quiet when it is gone. */
   release(sandbox: string): Promise<Released>
-  run(place: OneShotPlace, request: RunRequest, options?: OneShotCall): Promise<OneShot>
+  run(place: OneShotPlace, request: RunRequest, options?: OneShotRunCall): Promise<OneShot>
 }

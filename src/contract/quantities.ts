@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { printable } from './printable.js'
 
 const byteUnits: Record<string, number> = { b: 1, '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 }
 const durationUnits: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -52,7 +53,7 @@ function quantity(kind: Kind, bounds: Bounds) {
     })
     .transform((input, context): number => {
       const value = typeof input === 'number' ? input : kind.parse(input)
-      const got = typeof input === 'number' ? String(input) : `'${input.slice(0, 40)}'`
+      const got = typeof input === 'number' ? String(input) : `'${printable(input.slice(0, 40))}'`
       if (!Number.isFinite(value)) return refuse(context, `expected a ${kind.name} such as '${bounds.example}', ${rangeOf(kind, bounds)}, got ${got}`)
       if (!Number.isInteger(value)) return refuse(context, `expected a whole number of ${kind.unit}, got ${got}`)
       if (value < bounds.min) return refuse(context, `must be at least ${inUnits(kind, bounds.min, Math.ceil)}, got ${got}`)

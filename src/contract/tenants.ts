@@ -2,6 +2,7 @@ import * as z from 'zod'
 import type { AuditSettings } from './audit.js'
 import { auditSettingsSchema } from './audit.js'
 import { deferred } from './deferred.js'
+import type { SharedBudget } from './egress.js'
 import type { PlatformEvents } from './events.js'
 import type { CallOptions, Platform, SandboxFilter, SandboxInfo } from './platform.js'
 import { policySchema, presetNames } from './policy.js'
@@ -230,8 +231,8 @@ export interface Quotas {
    * time alone helps.
    */
   reserve(tenant: string, request: QuotaRequest): Promise<QuotaLease>
-  /** Counts what went through its network. Resolves to whether more may go today. */
-  spend(tenant: string, egressBytes: number): Promise<boolean>
+  /** What may go through the networks of its sandboxes today: counted as it passes. */
+  egressOf(tenant: string): SharedBudget
   usage(tenant: string): Promise<TenantUsage>
 }
 

@@ -49,8 +49,9 @@ export class Budget {
     return this.#left <= 0
   }
 
+  /** Never less than nothing, also where a limit was lowered below what was used. */
   get leftBytes(): number {
-    return this.#left
+    return Math.max(0, this.#left)
   }
 
   take(bytes: number): void {
@@ -62,5 +63,5 @@ export class Budget {
 export interface Meter {
   readonly up: () => readonly Bucket[]
   readonly down: () => readonly Bucket[]
-  readonly budgets: () => readonly { readonly budget: Budget; readonly words: string }[]
+  readonly budgets: () => readonly { readonly budget: Pick<Budget, 'leftBytes' | 'take'>; readonly words: string }[]
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { SharedBudget } from '../contract/egress.js'
 import type { Address, Host, NetworkLimits } from '../contract/network.js'
 import { exactly } from '../contract/quantities.js'
 import { Bucket, Budget, type Meter } from './buckets.js'
@@ -17,10 +18,13 @@ export class SharedLimits {
   #down: readonly Bucket[] = []
   #budget: Budget | undefined
   #used = 0
+  readonly #outer: readonly { readonly budget: SharedBudget; readonly words: string }[]
 
-  constructor(limits: NetworkLimits, clock: Clock) {
+  /** `outer`: what it shares with other sandboxes. */
+  constructor(limits: NetworkLimits, { clock, outer }: { readonly clock: Clock; readonly outer: SharedBudget | undefined }) {
     this.#clock = clock
     this.#limits = limits
+    this.#outer = outer ? [{ budget: outer, words: outer.words }] : []
     this.update(limits)
   }
 
@@ -38,7 +42,8 @@ export class SharedLimits {
 
   /** In words, when nothing more may be carried. */
   get refusal(): string | undefined {
-    return this.#budget?.isSpent === true ? this.#words(this.#limits.bytes ?? 0) : undefined
+    if (this.#budget?.isSpent === true) return this.#words(this.#limits.bytes ?? 0)
+    return this.#outer.find(({ budget }) => budget.leftBytes <= 0)?.words
   }
 
   #words(bytes: number): string {
@@ -51,11 +56,11 @@ export class SharedLimits {
     const own = (): readonly Bucket[] => (rate === undefined ? [] : [new Bucket(rate, this.#clock)])
     const [up, down] = [own(), own()]
     const words = `the ${exactly('bytes', bytes ?? 0)} that one connection may carry are spent`
-    const ownBudget = bytes === undefined ? [] : [{ budget: new Budget(bytes), words }]
+    const lasting = [...(bytes === undefined ? [] : [{ budget: new Budget(bytes), words }]), ...this.#outer]
     return {
       up: () => [...up, ...this.#up],
       down: () => [...down, ...this.#down],
-      budgets: () => (this.#budget === undefined ? ownBudget : [...ownBudget, { budget: this.#budget, words: this.#words(this.#limits.bytes ?? 0) }]),
+      budgets: () => (this.#budget === undefined ? lasting : [...lasting, { budget: this.#budget, words: this.#words(this.#limits.bytes ?? 0) }]),
     }
   }
 }

@@ -74,7 +74,7 @@ class LiveGate implements Gate {
     })
     const most = order.rules.limits.maxConnections
     this.#places = new Places({ most, mostWaiting: mostWaitingForPlace, waitMs: placeMs, makeRoom: () => this.#makeRoom() })
-    this.#shared = new SharedLimits(order.rules.limits, this.#clock)
+    this.#shared = new SharedLimits(order.rules.limits, { clock: this.#clock, outer: order.budget })
     this.#entrances = new Entrances({ waitMs: entranceMs, closing: this.#closing.signal })
   }
 

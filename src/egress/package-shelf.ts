@@ -6,6 +6,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { constants, lstatSync, mkdirSync } from 'node:fs'
 import { type FileHandle, open, readdir, rename, rm, rmdir, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
+import { currentOwner, ownerName } from '../sys/owner.js'
 import type { PackageHash } from './package-index.js'
 
 export interface ShelfOptions {
@@ -75,7 +76,7 @@ export class PackageShelf {
     try {
       const path = this.#pathOf(origin, hash)
       for (const folder of [this.#place(drafts), this.#place(originName(origin))]) mkdirSync(folder, { recursive: true, mode: 0o700 })
-      const draft = join(this.#place(drafts), randomUUID())
+      const draft = join(this.#place(drafts), `${ownerName(currentOwner())}-${randomUUID()}`)
       const handle = await open(draft, 'wx', 0o400)
       return this.#draftOf(handle, { draft, path })
     } catch {

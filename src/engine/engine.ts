@@ -79,6 +79,7 @@ export class Engine implements Platform {
       find: (id) => this.#register.find(id),
       create: (planned, origin, signal) => this.#create({ planned, origin }, signal),
       close: (id) => this.close(id),
+      faults: options.faults,
     })
     this.code = new CodeFacet((id) => this.#register.find(id), options.runtimes)
     this.#tools = { makers: this.#telling.withRecords(options), filters: new Filters(options.filter), probes: this.#probes }
@@ -187,6 +188,7 @@ export class Engine implements Platform {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isDisposed = true
     await settleAll([this.closeAll(), this.pools.closeAll()]).finally(async () => {
+      await this.#options.sweep?.settled()
       await this.#options.egress?.close()
       this.#options.events.close()
     })
@@ -201,13 +203,18 @@ export class Engine implements Platform {
     const first = creation.origin ? undefined : firstProgram(preparation, planned)
     const home = await makeHome(preparation, this.#tools, { signal, answerMs: this.#bounds.answerMs, first })
     const sandbox = this.#bear({ id, planned, preparation, home, pooled: false })
-    if (creation.origin) await this.#restore(sandbox, creation.origin, signal)
-    this.#show(sandbox)
-    if (signal.aborted) {
+    try {
+      this.#options.faults?.('create/born')
+      if (creation.origin) await this.#restore(sandbox, creation.origin, signal)
+      this.#show(sandbox)
+      this.#options.faults?.('create/shown')
+      signal.throwIfAborted()
+      return sandbox
+    } catch (error) {
       await sandbox.close()
-      throw signal.reason
+      signal.throwIfAborted()
+      throw error
     }
-    return sandbox
   }
 
   #bear(birth: Birth): LiveSandbox {
@@ -274,14 +281,9 @@ export class Engine implements Platform {
 
   /** Nobody has seen it before its files are there. */
   async #restore(sandbox: LiveSandbox, origin: StoredSnapshot, signal: AbortSignal): Promise<void> {
-    try {
-      await this.snapshots.restore(sandbox.hold.layered, origin, signal)
-      if (sandbox.over) throw await sandbox.over
-    } catch (error) {
-      await sandbox.close()
-      signal.throwIfAborted()
-      throw error
-    }
+    await this.snapshots.restore(sandbox.hold.layered, origin, signal)
+    this.#options.faults?.('create/restored')
+    if (sandbox.over) throw await sandbox.over
   }
 
   #remake(order: RemakeOrder): Promise<Remade> {

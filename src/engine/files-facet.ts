@@ -31,6 +31,7 @@ import { runWithDraft } from './file-drafts.js'
 import { fileError } from './file-errors.js'
 import { below, decode, entryOf, placeOf } from './file-entry.js'
 import { FileOperation, type FilesHost, type OperationOrder } from './file-operation.js'
+import { Pace } from './pace.js'
 import { readAhead } from './read-ahead.js'
 import { Rewindable } from './rewindable.js'
 
@@ -92,7 +93,9 @@ class SandboxFileCalls implements FileCalls {
     const { depth = glob?.depth ?? 1, hidden = true } = asked.options
     const operation = await FileOperation.begin(asked.order)
     const told = operation.stream(operation.worker.client.list(asked.path, { depth: Math.min(depth, everyDepth), hidden }))
+    const pace = new Pace()
     for await (const entry of readAhead(told)) {
+      await pace.pause
       if (entry.name.length === 0 || glob?.matches(decode(entry.name)) === false) continue
       yield entryOf(entry, asked.path, asked.host.users)
     }
@@ -154,7 +157,12 @@ class SandboxFileCalls implements FileCalls {
     const found = await FileOperation.run(asked.order, ({ client }) =>
       understood(client.search(asked.path, { pattern: wanted, most, hidden, ...stated(how) }), text),
     )
-    const matches = found.matches.filter(({ path: file }) => glob?.matches(decode(file)) ?? true)
+    const matches: WorkerMatch[] = []
+    const pace = new Pace()
+    for (const match of found.matches) {
+      await pace.pause
+      if (glob?.matches(decode(match.path)) ?? true) matches.push(match)
+    }
     const kept = matches.slice(0, limit).map((match) => matchOf(match, asked.path))
     return { matches: kept, truncated: found.truncated || matches.length > limit, skipped: found.skipped }
   }

@@ -21,6 +21,7 @@ import type { WayOut } from './network.js'
 import { brokenCell } from './open-cell.js'
 import type { ProgramSurroundings } from './program-starter.js'
 import { ReadyPrograms } from './ready-programs.js'
+import type { Remains } from './remains.js'
 import { RunningProgram } from './running-program.js'
 import { Zygote } from './zygote.js'
 
@@ -62,7 +63,7 @@ export class LiveCell {
   readonly #order: LiveCellOrder
   readonly #leftovers = new Leftovers()
   readonly #programs = new Set<RunningProgram>()
-  readonly #ended = new Set<RunningProgram>()
+  readonly #ended = new Set<Remains>()
   readonly #ready: ReadyPrograms | undefined
   /** Only where runs can have liners. */
   readonly zygote: Zygote | undefined
@@ -159,8 +160,9 @@ export class LiveCell {
 
   /** Resolves when no program is left, nor what one left behind, nor an operation on files. */
   async endPrograms(reason: string): Promise<void> {
-    const programs = [...this.#programs, ...this.#ended]
-    await Promise.all([this.files.workers.end(), ...programs.map((program) => program.end(reason))])
+    const programs = [...this.#programs]
+    const remains = [...this.#ended].map((each) => this.#endRemains(each))
+    await Promise.all([this.files.workers.end(), ...programs.map((program) => program.end(reason)), ...remains])
     const ended = Promise.allSettled(programs.map((program) => program.ended))
     const patience = new Deadline(unreadMs, () => programs.forEach((program) => program.dropOutput()))
     await ended
@@ -169,13 +171,15 @@ export class LiveCell {
 
   /** Resolves when nothing of it is left. Again when it did not. */
   async close(): Promise<void> {
-    const { warden, cell } = this.made.open
+    const { warden, cell, faults } = this.made.open
+    faults?.('close/begun')
     this.#leftovers.end()
     this.#ready?.end()
     this.zygote?.end()
     this.files.workers.close()
     warden.close()
     await cell.close()
+    faults?.('close/gone')
   }
 
   /** What ends the sandbox meanwhile is told by its end, which waits for whoever would wait for that. */
@@ -196,6 +200,18 @@ export class LiveCell {
     return createFilesHost({ cell: this.made.open.cell, activity: life.activity, info, findUser: (name) => this.findUser(name), surroundings, stillFor })
   }
 
+  async #endRemains(remains: Remains): Promise<void> {
+    const watch = this.surroundings.watchAnswer('kill a run')
+    try {
+      await remains.end()
+    } catch (error) {
+      // The channel is over and with it the cell; once it is closed nothing of the run is left.
+      await this.#failure(error)
+    } finally {
+      watch.cancel()
+    }
+  }
+
   #retire(program: RunningProgram): void {
     this.#programs.delete(program)
     // Those that were looked at last come last.
@@ -204,9 +220,10 @@ export class LiveCell {
       const { value: earlier } = ended.next()
       if (!earlier) break
       this.#ended.delete(earlier)
-      if (earlier.mayHaveLeft) this.#ended.add(earlier)
+      if (earlier.mayBeThere) this.#ended.add(earlier)
     }
-    if (program.mayHaveLeft) this.#ended.add(program)
+    const { remains } = program
+    if (remains?.mayBeThere) this.#ended.add(remains)
     for (const oldest of this.#ended) {
       if (this.#ended.size <= mostEnded) break
       this.#ended.delete(oldest)

@@ -1,6 +1,7 @@
 /** From a planned spec to a cell that was looked at: what is wrong or cannot be had is refused before anything is opened. */
 import type { Cell, CellSpec, CommandRules, Driver, Probe, TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
+import type { Faults } from '../contract/faults.js'
 import type { RequestJudge } from '../contract/platform-network.js'
 import type { Policy } from '../contract/policy.js'
 import type { SnapshotInfo } from '../contract/snapshots.js'
@@ -37,6 +38,10 @@ export interface Makers {
   mounts(mounts: readonly Mount[]): Promise<readonly Mount[]>
   /** The way out; not given: no sandbox can have one. */
   readonly egress?: EgressSource
+  /** Begun when the first cell is made: what engines left that were killed goes. */
+  readonly sweep?: { readonly begin: () => void; readonly settled: () => Promise<void> }
+  /** Only where failures are tried. */
+  readonly faults?: Faults
   /** False only to measure what looking costs. */
   readonly inspect?: boolean
 }
@@ -106,6 +111,7 @@ async function chooseInTurn(spec: Spec, drivers: readonly Driver[], probes: Prob
 export async function prepareCell({ id, planned, origin, liners, onRequest }: Order, tools: Tools): Promise<Preparation> {
   const { makers, filters } = tools
   const { spec, policy } = planned
+  makers.sweep?.begin()
   // What liners rely on is the filter of ours; and a cell that promised more than its runs can have is never opened.
   if (liners) checkLined(spec)
   const { driver, choice } = await choose(planned, tools)
@@ -125,7 +131,19 @@ export async function prepareCell({ id, planned, origin, liners, onRequest }: Or
   const rules = networkRulesOf(spec.network, policy)
   const way = rules && { rules, onRequest }
   const network = way && (await cellNetwork(choice.probe, makers.egress))
-  const cell = { id, root, limits: choice.limits, rootMode: spec.root, mounts, commands, ...(liners && { liners }), ...(network && { network }) }
+  const { faults } = makers
+  const cell = {
+    id,
+    root,
+    limits: choice.limits,
+    rootMode: spec.root,
+    mounts,
+    commands,
+    ...(liners && { liners }),
+    ...(network && { network }),
+    ...(faults && { faults }),
+  }
+  faults?.('create/prepared')
   return { driver, choice, spec: { ...spec, limits: choice.limits, mounts: [...mounts], ...startingIn(spec, root) }, cell, way }
 }
 
@@ -175,6 +193,7 @@ async function makeCell(preparation: Preparation, { filters, makers }: Tools, { 
   })
   try {
     const made = await sight.look(open)
+    cellSpec.faults?.('create/looked-at')
     // Only in a cell that is as demanded is anything tried.
     const tried = cellSpec.commands && (await tryCommands(cellSpec.commands, open))
     if (tried) made.inspector?.addTried(tried)

@@ -1,6 +1,7 @@
 import { type AwaitedWarden, awaitWarden, type Warden } from '../channel/index.js'
 import type { Cell, CellSpec, Driver } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
+import type { Faults } from '../contract/faults.js'
 import type { FileRule } from '../policy/file-rules.js'
 
 export interface OpenCell {
@@ -10,6 +11,7 @@ export interface OpenCell {
   readonly filter: Uint8Array | undefined
   /** Whether only some programs may be executed. */
   readonly isListed: boolean
+  readonly faults?: Faults | undefined
 }
 
 export interface CellOrder {
@@ -47,6 +49,7 @@ export async function openCell(order: CellOrder): Promise<OpenCell> {
     const { open, warden } = await (awaited ?? awaitedIn(cell, order))
     signal.throwIfAborted()
     await warden.greet(signal)
+    spec.faults?.('create/connected')
     return open
   } catch (error) {
     giveUp()
@@ -61,10 +64,10 @@ interface Awaited {
   readonly warden: AwaitedWarden
 }
 
-async function awaitedIn(cell: Cell, { filter: filterFor, rules }: CellOrder): Promise<Awaited> {
+async function awaitedIn(cell: Cell, { filter: filterFor, rules, spec }: CellOrder): Promise<Awaited> {
   const filter = await filterFor(cell)
   const warden = awaitWarden(cell.channel, { ...(filter && { filter }), ...(rules && { rules }) })
-  return { open: { cell, warden: warden.warden, filter, isListed: rules !== undefined }, warden }
+  return { open: { cell, warden: warden.warden, filter, isListed: rules !== undefined, faults: spec.faults }, warden }
 }
 
 /** What a cell that ended on its own is reported as, with the runtime's own words. Best asked when the cell is closed: then they are complete. */

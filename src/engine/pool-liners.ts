@@ -37,7 +37,10 @@ interface Lease {
   end(): void
 }
 
-type LinedHow = Pick<CreationOptions, 'signal'> & { readonly onRequest?: CreationOptions['onRequest'] | undefined }
+type LinedHow = Pick<CreationOptions, 'signal'> & {
+  readonly onRequest?: CreationOptions['onRequest'] | undefined
+  readonly after?: Promise<unknown> | undefined
+}
 
 interface LinedRun {
   readonly id: string
@@ -88,7 +91,7 @@ export class LinerPool {
     this.pool.resize(size)
   }
 
-  async run(planned: PlannedSandbox, request: RunRequest, { signal, onRequest }: LinedHow = {}): Promise<OneShot> {
+  async run(planned: PlannedSandbox, request: RunRequest, { signal, onRequest, after }: LinedHow = {}): Promise<OneShot> {
     if (isPython(request.command)) this.#hasPython = true
     await dropOutdated(this.pool, planned.spec.template, this.#ground)
     const lease = await this.pool.acquire((item) => this.#lend(item), signal)
@@ -97,6 +100,7 @@ export class LinerPool {
       // What others were allowed, carried or counted is not for this run.
       await lease.item.home.network?.renew({ id, onRequest })
       const story = lease.item.home.network?.story()
+      await after
       const program = await lease.item.sandbox.startLined(linedRequest(request, planned), signal)
       return this.#oneShot({ id, planned, lease, program, story })
     } catch (error) {

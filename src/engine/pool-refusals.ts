@@ -2,15 +2,23 @@ import { checkCallOptions } from '../contract/call-options.js'
 import { languageSchema } from '../contract/code.js'
 import { SandboxError } from '../contract/errors.js'
 import { kindOf } from '../contract/plain-object.js'
-import { freshKinds, type OneShotCall, type PoolSettings } from '../contract/pools.js'
+import { freshKinds, type OneShotCall, type OneShotRunCall, type PoolSettings } from '../contract/pools.js'
 import type { RunRequest } from '../contract/run.js'
 import type { Spec } from '../contract/spec.js'
 import { parseWith } from '../policy/refusal.js'
 import { checkJudge } from './creation.js'
 
 /** Throws SandboxError('invalid') naming the option. */
-export function checkOneShot(options: OneShotCall): OneShotCall {
-  const { fresh, pool, language, onRequest } = checkCallOptions(options, ['signal', 'onRequest', 'fresh', 'pool', 'language', 'receipt'])
+export function checkOneShotRun(options: OneShotRunCall): OneShotRunCall {
+  const call = checkOneShot(options, ['after'])
+  // It may be rejected before it is waited for, where it is told.
+  call.after?.catch(() => undefined)
+  return call
+}
+
+/** Throws SandboxError('invalid') naming the option. */
+export function checkOneShot<Call extends OneShotCall>(options: Call, more: readonly (keyof Call)[] = []): Call {
+  const { fresh, pool, language, onRequest } = checkCallOptions(options, ['signal', 'onRequest', 'fresh', 'pool', 'language', 'receipt', ...more])
   checkJudge(onRequest)
   if (fresh !== undefined && !freshKinds.includes(fresh)) {
     throw new SandboxError('invalid', `fresh: expected one of ${freshKinds.map((kind) => `'${kind}'`).join(', ')}`)

@@ -9,6 +9,7 @@ import {
   type OneShot,
   type OneShotCall,
   type OneShotPlace,
+  type OneShotRunCall,
   type PlatformPools,
   type PoolInfo,
   type PoolInput,
@@ -32,7 +33,7 @@ import { oneShotPools, PoolLevels, sumOf } from './pool-levels.js'
 import { LinerPool } from './pool-liners.js'
 import { entrust, finished, type OneShotHost, shootOnce, storyOf } from './pool-one-shot.js'
 import { chosenProbe } from './making.js'
-import { checkLined, checkOneShot, checkSettings, isLinable, tooMany, unlinedField } from './pool-refusals.js'
+import { checkLined, checkOneShot, checkOneShotRun, checkSettings, isLinable, tooMany, unlinedField } from './pool-refusals.js'
 
 /** What pools need of the engine, besides what they make cells with. */
 export interface PoolsHost extends Omit<PoolGround, 'count' | 'checkRoom' | 'makeRoom'> {
@@ -144,15 +145,16 @@ export class PoolsFacet implements PlatformPools {
     }
   }
 
-  async run(place: OneShotPlace, request: RunRequest, options: OneShotCall = {}): Promise<OneShot> {
-    const call = checkOneShot(options)
-    const { signal } = call
+  async run(place: OneShotPlace, request: RunRequest, options: OneShotRunCall = {}): Promise<OneShot> {
+    const call = checkOneShotRun(options)
+    const { signal, after } = call
     signal?.throwIfAborted()
     const lined = await this.#linedFor(place, request, call)
     if (lined) {
-      const how = (within: AbortSignal) => ({ onRequest: call.onRequest, signal: signal ? AbortSignal.any([signal, within]) : within })
+      const how = (within: AbortSignal) => ({ onRequest: call.onRequest, after, signal: signal ? AbortSignal.any([signal, within]) : within })
       return this.#host.during(lined.planned, signal, (within) => lined.kept.run(lined.planned, request, how(within)))
     }
+    await after
     const sandbox = 'pool' in place ? await this.#acquire(place.pool, {}, { ...call, only: request }) : await this.#take(place.spec, call, request)
     return shootOnce(sandbox, { request, signal }, this.#shots)
   }

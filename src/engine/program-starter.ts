@@ -1,4 +1,4 @@
-import type { StartRequest, StartResult } from '../channel/index.js'
+import type { StartRequest, StartResult, WardenProcess } from '../channel/index.js'
 import type { CellRun, GuestUser, Probe, RunLimits, TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Limits } from '../contract/limits.js'
@@ -65,6 +65,7 @@ export async function startProgram(order: ProgramOrder, surroundings: ProgramSur
   const posture = surroundings.inspector?.depthFor(user.name, request) ?? 'none'
   const entry = surroundings.ledger.begin({ commandHash: hashOf(plan.command), user: user.name, environment: Object.keys(request.env).sort(), posture })
   try {
+    open.faults?.('run/begun')
     return await launch({ ...order, request, entry }, surroundings)
   } catch (error) {
     surroundings.ledger.drop(entry)
@@ -115,6 +116,7 @@ async function launch({ plan, user, signal, request, entry }: Launch, surroundin
       run.close().catch(() => undefined)
     }
   }
+  await orEnd(result.process, run, () => surroundings.open.faults?.('run/started'))
   if (entry.posture === 'none') run.spareTime()
   surroundings.ready?.tend()
   const { cpus } = surroundings.limits()
@@ -131,15 +133,28 @@ async function launch({ plan, user, signal, request, entry }: Launch, surroundin
     signal,
     stop,
     onEnded: (ending) => {
+      surroundings.open.faults?.('run/ended')
       ledger.finish(entry, ending)
       surroundings.onEnded({ pid: result.process.pid, tag: plan.kept?.tag, ending })
     },
   })
+  await orEnd(result.process, run, () => surroundings.open.faults?.('run/running'))
   entry.soFar = () => ({ wallMs: clock.now() - startedAt, outputBytes: program.output.printedBytes })
   // Aborted while it started: it is over before anyone gets it.
   if (signal?.aborted) await program.ended
   if (plan.kept) program.outliveCall()
   return program
+}
+
+/** What runs already is nobody's when this fails. */
+async function orEnd(program: WardenProcess, run: CellRun, act: () => void): Promise<void> {
+  try {
+    act()
+  } catch (error) {
+    await program.kill().catch(() => undefined)
+    run.close().catch(() => undefined)
+    throw error
+  }
 }
 
 interface Unstarted extends Pick<Launch, 'plan' | 'request'> {
@@ -222,6 +237,7 @@ async function startAnew(limits: RunLimits, order: Attempt, surroundings: Progra
 async function startOnce(limits: RunLimits, order: Attempt, surroundings: ProgramSurroundings): Promise<Attempted> {
   const run = beginRun(limits, surroundings)
   try {
+    surroundings.open.faults?.('run/counted')
     return { result: await startAtGate({ ...order, run, request: countedIn(order.request, run) }, surroundings), run }
   } catch (error) {
     run.close().catch(() => undefined)

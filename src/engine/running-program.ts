@@ -10,6 +10,7 @@ import type { Leftovers } from './leftovers.js'
 import { MeteredOutput } from './metered-output.js'
 import { outcomeOf, type Stop } from './outcome.js'
 import { ProcessorDeadline } from './processor-deadline.js'
+import { Remains } from './remains.js'
 import { signalNumber } from './signals.js'
 import { inputOver } from './unstarted-program.js'
 import { countsSince, exitSince, usageOf } from './usage.js'
@@ -142,15 +143,10 @@ export class RunningProgram implements PlatformProcess {
     this.#start.program.discardOutput()
   }
 
-  /** Of one that has ended: false only where someone counts, and found nothing, or where all that it started went with its liner. */
-  get mayHaveLeft(): boolean {
-    const { run, plan } = this.#start
-    if (plan.liner) return false
-    try {
-      return run.group === undefined || run.isPopulated()
-    } catch {
-      return true
-    }
+  /** Of one that has ended; undefined where all that it started went with its liner. */
+  get remains(): Remains | undefined {
+    const { program, run, plan } = this.#start
+    return plan.liner ? undefined : new Remains(program, run)
   }
 
   /** Of the run as a whole so far; undefined where nothing counts it. */

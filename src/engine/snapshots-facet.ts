@@ -1,5 +1,6 @@
 import { checkCallOptions } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
+import type { Faults } from '../contract/faults.js'
 import type { CallOptions, SandboxInfo } from '../contract/platform.js'
 import type { ManifestEntry, SnapshotDraft, SnapshotStore, StoredSnapshot } from '../contract/snapshot-store.js'
 import type { Change, ForkOptions, PlatformSnapshots, SinceOptions, SnapshotInfo, TakeOptions } from '../contract/snapshots.js'
@@ -20,6 +21,7 @@ export interface SnapshotsParts {
   find(id: string): Promise<SnapshotSource>
   create(planned: PlannedSandbox, origin: StoredSnapshot, signal: AbortSignal): Promise<SandboxInfo>
   close(id: string): Promise<void>
+  readonly faults?: Faults | undefined
 }
 
 /** What can be read has no cell to speak of before its turn has come. */
@@ -96,6 +98,7 @@ export class SnapshotsFacet implements PlatformSnapshots {
     signal?.throwIfAborted()
     return this.#drafted(id, signal, async (draft, { planned }) => {
       const origin = await draft.seal()
+      this.#parts.faults?.('fork/sealed')
       const spec = {
         ...planned.spec,
         from: origin.info.id,
@@ -148,9 +151,13 @@ export class SnapshotsFacet implements PlatformSnapshots {
     const drafting = this.#draft(source)
     try {
       const sandbox = await source.hold.whileStill(signal, async (reading) => {
-        await packLayers(layersOf(reading.sandbox), reading.access, await drafting)
+        const draft = await drafting
+        this.#parts.faults?.('snapshot/drafted')
+        await packLayers(layersOf(reading.sandbox), reading.access, draft)
+        this.#parts.faults?.('snapshot/packed')
         return reading.sandbox
       })
+      this.#parts.faults?.('snapshot/still')
       signal?.throwIfAborted()
       return await use(await drafting, sandbox)
     } finally {
@@ -203,6 +210,7 @@ export class SnapshotsFacet implements PlatformSnapshots {
         begun += 1
         either.throwIfAborted()
         made.push(await this.#parts.create(planned, origin, either))
+        this.#parts.faults?.('fork/made')
       }
     }
     const makers = Array.from({ length: Math.min(count, forksAtOnce) }, () =>

@@ -93,7 +93,7 @@ function cleanPath(path: string): string {
   const clean = path.replace(/^\.(?:\/|$)/, '').replace(/\/$/, '')
   if (clean === '') return ''
   if (clean.includes('\0') || clean.split('/').some((part) => part === '' || part === '.' || part === '..')) {
-    throw notTar(`a path that leads elsewhere: ${JSON.stringify(path.slice(0, 200))}`)
+    throw notTar(`a path that leads elsewhere: ${JSON.stringify(path.slice(0, 200)).replace(/\p{Cc}/gu, '\uFFFD')}`)
   }
   return clean
 }

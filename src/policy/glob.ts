@@ -13,16 +13,18 @@ export interface Glob {
 }
 
 type Token =
-  | { readonly kind: 'text'; readonly char: string }
+  | { readonly kind: 'text'; readonly code: number }
   | { readonly kind: 'any-one' }
   | { readonly kind: 'any' }
-  | { readonly kind: 'set'; readonly isNegated: boolean; readonly ranges: readonly (readonly [from: string, to: string])[] }
+  | { readonly kind: 'set'; readonly isNegated: boolean; readonly ranges: readonly (readonly [from: number, to: number])[] }
 
 /** `**`, or one name. */
 type Segment = 'folders' | readonly Token[]
 
 const mostCharacters = 1024
 const mostAlternatives = 64
+/** Of all that it stands for, together. */
+const mostExpanded = 2048
 
 /** Throws SandboxError('invalid') naming the field. */
 export function parseGlob(pattern: string, field = 'glob'): Glob {
@@ -34,7 +36,7 @@ export function parseGlob(pattern: string, field = 'glob'): Glob {
   return {
     depth: Math.max(...alternatives.map((segments) => (segments.includes('folders') ? Infinity : segments.length))),
     matches: (path) => {
-      const names = path.split('/').map((name) => Array.from(name))
+      const names = path.split('/').map((name) => Array.from(name, (char) => char.codePointAt(0) ?? 0))
       return alternatives.some((segments) => matchSegments(segments, names))
     },
   }
@@ -50,7 +52,10 @@ function expandBraces(pattern: string, refuse: (why: string) => SandboxError): s
     else done.push(text)
     if (done.length + waiting.length > mostAlternatives) throw refuse(`stands for more than ${mostAlternatives} patterns`)
   }
-  return done
+  const different = [...new Set(done)]
+  const characters = different.reduce((sum, { length }) => sum + length, 0)
+  if (characters > mostExpanded) throw refuse(`stands for patterns of ${characters} characters; at most ${mostExpanded} are possible`)
+  return different
 }
 
 interface Braces {
@@ -113,11 +118,11 @@ function parseName(part: string, refuse: (why: string) => SandboxError): Token[]
     if (char === '\\') {
       const next = part.codePointAt(at + 1)
       if (next === undefined) throw refuse('ends in a backslash')
-      tokens.push({ kind: 'text', char: String.fromCodePoint(next) })
+      tokens.push({ kind: 'text', code: next })
       at += 1 + String.fromCodePoint(next).length
     } else if (end === undefined) {
       if (char !== '*' || tokens.at(-1)?.kind !== 'any')
-        tokens.push(char === '*' ? { kind: 'any' } : char === '?' ? { kind: 'any-one' } : { kind: 'text', char })
+        tokens.push(char === '*' ? { kind: 'any' } : char === '?' ? { kind: 'any-one' } : { kind: 'text', code: char.codePointAt(0) ?? 0 })
       at += char.length
     } else {
       tokens.push(parseSet(part.slice(at + 1, end)))
@@ -129,45 +134,33 @@ function parseName(part: string, refuse: (why: string) => SandboxError): Token[]
 
 function parseSet(text: string): Token {
   const isNegated = text.startsWith('!') || text.startsWith('^')
-  const chars = Array.from(isNegated ? text.slice(1) : text)
-  const ranges: (readonly [string, string])[] = []
+  const chars = Array.from(isNegated ? text.slice(1) : text, (char) => char.codePointAt(0) ?? 0)
+  const ranges: (readonly [number, number])[] = []
   for (let at = 0; at < chars.length; at += 1) {
-    const from = chars[at] as string
-    const to = chars[at + 1] === '-' ? chars[at + 2] : undefined
+    const from = chars[at] as number
+    const to = chars[at + 1] === 0x2d ? chars[at + 2] : undefined
     ranges.push([from, to ?? from])
     if (to !== undefined) at += 2
   }
   return { kind: 'set', isNegated, ranges }
 }
 
-function matchSegments(segments: readonly Segment[], names: readonly (readonly string[])[]): boolean {
-  return matchGreedily({
-    pattern: segments,
-    input: names,
-    isWild: (segment) => segment === 'folders',
-    fits: (segment, name) => segment !== 'folders' && matchGreedily({ pattern: segment, input: name, isWild: ({ kind }) => kind === 'any', fits: fitsToken }),
-  })
-}
-
-interface Matching<Part, Item> {
-  readonly pattern: readonly Part[]
-  readonly input: readonly Item[]
-  readonly isWild: (part: Part) => boolean
-  readonly fits: (part: Part, item: Item) => boolean
-}
-
-/** The latest wild part takes one item more whenever what follows it does not fit. */
-function matchGreedily<Part, Item>({ pattern, input, isWild, fits }: Matching<Part, Item>): boolean {
-  let part = 0
-  let wildAt = -1
-  let takenTo = 0
-  for (let item = 0; item < input.length; ) {
-    const current = pattern[part]
-    if (current !== undefined && isWild(current)) {
+/** The latest `**` takes one folder more whenever what follows it does not fit. Each name is held against each part of the pattern once. */
+function matchSegments(segments: readonly Segment[], names: readonly (readonly number[])[]): boolean {
+  const known = new Map<number, boolean>()
+  const fits = (segment: number, name: number): boolean => {
+    const place = segment * names.length + name
+    const found = known.get(place) ?? matchName(segments[segment] as readonly Token[], names[name] as readonly number[])
+    known.set(place, found)
+    return found
+  }
+  let [part, wildAt, takenTo] = [0, -1, 0]
+  for (let item = 0; item < names.length; ) {
+    if (segments[part] === 'folders') {
       wildAt = part
       takenTo = item
       part += 1
-    } else if (current !== undefined && fits(current, input[item] as Item)) {
+    } else if (part < segments.length && fits(part, item)) {
       part += 1
       item += 1
     } else if (wildAt === -1) {
@@ -178,18 +171,41 @@ function matchGreedily<Part, Item>({ pattern, input, isWild, fits }: Matching<Pa
       part = wildAt + 1
     }
   }
-  return pattern.slice(part).every(isWild)
+  return segments.slice(part).every((segment) => segment === 'folders')
 }
 
-function fitsToken(token: Token, char: string): boolean {
+/** The same of `*` within one name. Written out, because whoever asks may make it long. */
+function matchName(tokens: readonly Token[], name: readonly number[]): boolean {
+  let [part, wildAt, takenTo] = [0, -1, 0]
+  for (let item = 0; item < name.length; ) {
+    const token = tokens[part]
+    if (token?.kind === 'any') {
+      wildAt = part
+      takenTo = item
+      part += 1
+    } else if (token !== undefined && fitsToken(token, name[item] as number)) {
+      part += 1
+      item += 1
+    } else if (wildAt === -1) {
+      return false
+    } else {
+      takenTo += 1
+      item = takenTo
+      part = wildAt + 1
+    }
+  }
+  return tokens.slice(part).every(({ kind }) => kind === 'any')
+}
+
+function fitsToken(token: Token, code: number): boolean {
   switch (token.kind) {
     case 'text':
-      return token.char === char
+      return token.code === code
     case 'any-one':
       return true
     case 'any':
       return false
     case 'set':
-      return token.isNegated !== token.ranges.some(([from, to]) => from <= char && char <= to)
+      return token.isNegated !== token.ranges.some(([from, to]) => from <= code && code <= to)
   }
 }

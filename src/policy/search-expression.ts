@@ -63,7 +63,7 @@ function quantifierAt(pattern: string, { at, quantifier }: { readonly at: number
 
 function groupAt(pattern: string, at: number, refuse: Refuse): Piece {
   const isPlain = pattern[at + 2] === ':'
-  if (!isPlain) throw refuse(`has ${pattern.slice(at, at + 3)}, which a POSIX extended expression has not`)
+  if (!isPlain) throw refuse(`has ${printable(pattern.slice(at, at + 3))}, which a POSIX extended expression has not`)
   if (/\\[1-9]/.test(pattern)) throw refuse('has both (?: and a group that is referred to, which a POSIX extended expression cannot tell apart')
   return { text: '(', length: 3 }
 }
@@ -114,6 +114,6 @@ function memberAt(pattern: string, at: number, refuse: Refuse): Piece & { readon
   const next = pattern[at + 1] ?? ''
   if ((next === ']' || next === '^') && pattern[at + 2] === '-' && pattern[at + 3] !== ']') throw refuse(`has a range from \\${next}`)
   const text = classes[next] ?? characters[next] ?? next
-  if (text === next && !/^[!-/:-@[-`{-~]$/.test(next)) throw refuse(`has a set with \\${next}, which a POSIX extended expression has not`)
+  if (text === next && !/^[!-/:-@[-`{-~]$/.test(next)) throw refuse(`has a set with \\${printable(next)}, which a POSIX extended expression has not`)
   return { text, length: 2, isEscaped: true }
 }

@@ -76,7 +76,7 @@ export function acceptedStream(accept: string | undefined): StreamType | undefin
   return ([media.frames, media.ndjson, media.sse] as const).find((type) => wanted.includes(type))
 }
 
-/** Ends when the events do, or when nobody reads any more, which `gone` tells; then the source is left. */
+/** Ends when the events do, or when nobody is to read any more, which `gone` tells; then the source is left, and whoever is still there is told why. */
 async function sendEvents(response: ServerResponse, source: AsyncIterable<WireEvent>, { type, gone }: Sending): Promise<void> {
   const { encode, heartbeat } = encodings[type]
   response.writeHead(200, { ...safe, 'content-type': type })
@@ -90,6 +90,7 @@ async function sendEvents(response: ServerResponse, source: AsyncIterable<WireEv
       response.write(encode(event))
       if (response.writableNeedDrain) await drained(response)
     }
+    if (!response.destroyed) gone.throwIfAborted()
     response.end()
   } catch (error) {
     if (!response.destroyed) response.end(encode({ type: 'error', error: errorInJson(asSandboxError(error)) }))
@@ -111,6 +112,7 @@ async function sendFramed(response: ServerResponse, source: AsyncIterable<Uint8A
       response.write(encodeFrame(frameTypes.data, piece))
       if (response.writableNeedDrain) await drained(response)
     }
+    if (!response.destroyed) gone.throwIfAborted()
     response.end(encodeFrame(frameTypes.end, new Uint8Array()))
   } catch (error) {
     if (!response.destroyed) response.end(inFrame({ type: 'error', error: errorInJson(asSandboxError(error)) }))
@@ -124,6 +126,7 @@ async function sendBytes(response: ServerResponse, source: AsyncIterable<Uint8Ar
     response.write(piece)
     if (response.writableNeedDrain) await drained(response)
   }
+  if (!response.destroyed) gone.throwIfAborted()
   response.end()
 }
 

@@ -21,6 +21,8 @@ export interface Call<Name extends RouteName = RouteName> {
   readonly signal: AbortSignal
   /** Aborts only when the other side is gone: what is called off is told to the end. */
   readonly gone: AbortSignal
+  /** It is also the business of this one, by whose key it ends. */
+  readonly onBehalfOf: (actor: Actor) => void
   /** What the answer is sent as, where it is a stream; undefined where the caller wants one value. */
   readonly stream: StreamType | undefined
   /** The body as it comes, of a route that takes bytes. */

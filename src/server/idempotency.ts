@@ -38,8 +38,13 @@ export class Idempotency {
       return known.answer
     }
     const answer = make()
-    done.set(key, { fingerprint, answer, expiresMs: now + lifeMs })
-    answer.catch(() => done.delete(key))
+    const entry = { fingerprint, answer, expiresMs: now + lifeMs }
+    done.set(key, entry)
+    answer.then(
+      // Whoever waits for it meanwhile has it; it is not kept beyond that.
+      (made) => done.get(key) === entry && isLong(made) && done.set(key, { ...entry, answer: tooLong() }),
+      () => done.delete(key),
+    )
     forget(done, now)
     return answer
   }
@@ -49,6 +54,21 @@ export class Idempotency {
     this.#tenants.set(tenant, done)
     return done
   }
+}
+
+/** Of what is kept of an answer. */
+const mostKeptCharacters = 65_536
+
+function isLong(answer: Answer): boolean {
+  return answer.kind === 'json' && JSON.stringify(answer.value).length > mostKeptCharacters
+}
+
+function tooLong(): Promise<Answer> {
+  const answer = Promise.reject(
+    new SandboxError('conflict', `idempotency-key: it was done already, and what came of it has more than ${mostKeptCharacters} characters`),
+  )
+  answer.catch(() => undefined)
+  return answer
 }
 
 function forget(done: Map<string, Done>, now: number): void {

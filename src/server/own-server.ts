@@ -41,7 +41,7 @@ function refuse(): never {
 const nothingElse: Pick<ServerOptions, 'keys' | 'tenants' | 'quotas' | 'audit'> = {
   keys: { create: refuse, list: refuse, revoke: refuse, authenticate: refuse, isAccepted: refuse },
   tenants: { create: refuse, get: refuse, list: refuse, update: refuse, remove: refuse },
-  quotas: { reserve: refuse, spend: refuse, usage: refuse },
+  quotas: { reserve: refuse, egressOf: refuse, usage: refuse },
   audit: { append: refuse, list: refuse, tail: refuse, head: refuse, verify: refuse, export: refuse } as unknown as ServerOptions['audit'],
 }
 

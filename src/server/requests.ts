@@ -10,11 +10,13 @@ import { parseWith } from '../contract/refusal.js'
 import { idSchema } from '../contract/spec.js'
 import type { Actor } from '../contract/tenants.js'
 import { media, wireHeaders } from '../contract/wire/media.js'
-import { type Answer, acceptedStream, sendAnswer, sendError, type StreamType, type WireEvent } from './answers.js'
+import type { RequestLine } from '../contract/wire/request-line.js'
+import { type Answer, acceptedStream, sendAnswer, sendError, type StreamType } from './answers.js'
 import { bodyPieces, type BodyBounds, checkContentType, readJson } from './bodies.js'
 import { type Call, type Handler, type Handlers, parseBody, parseQuery } from './call.js'
 import type { Desk } from './desk.js'
 import { Door, type DoorOptions, type Entered } from './door.js'
+import { follow, type Following } from './following.js'
 import { randomName } from './held.js'
 import { asSandboxError, HttpError, statusOf } from './http-error.js'
 import { Idempotency } from './idempotency.js'
@@ -24,22 +26,7 @@ import { passRequest } from './proxy.js'
 import { type Match, Router } from './router.js'
 import { checkScope } from './scopes.js'
 import { actorOf, type Signing } from './signing.js'
-
-/** What the log says of a request: nothing that is secret, and nothing of what was asked for but the route. */
-export interface RequestLine {
-  readonly at: string
-  readonly request: string
-  readonly method: string
-  /** The route's name; empty where there is none. */
-  readonly route: string
-  readonly status: number
-  readonly ms: number
-  readonly tenant?: string
-  readonly key?: string
-  /** Of what went wrong: its code; of a defect of ours also where it came from. */
-  readonly error?: string
-  readonly defect?: string
-}
+import type { Standing } from './standing.js'
 
 export interface RequestOptions extends Pick<HouseParts, 'house' | 'keys'> {
   readonly door: DoorOptions
@@ -65,6 +52,7 @@ export interface RequestParts {
   readonly desk: Desk
   readonly handlers: Handlers
   readonly signing: Signing
+  readonly standing: Standing
 }
 
 interface Facts {
@@ -81,16 +69,18 @@ export class Requests {
   readonly #bounds: BodyBounds
   readonly #handlers: Handlers
   readonly #signing: Signing
+  readonly #standing: Standing
   readonly #idempotency = new Idempotency()
   readonly #stopping = new AbortController()
 
-  constructor(options: RequestOptions, { desk, handlers, signing }: RequestParts) {
+  constructor(options: RequestOptions, { desk, handlers, signing, standing }: RequestParts) {
     this.desk = desk
     this.door = new Door(options.door)
     this.#options = options
     this.#bounds = { ...usualBounds, ...options.bounds }
     this.#handlers = handlers
     this.#signing = signing
+    this.#standing = standing
     // As many as there are streams of events.
     setMaxListeners(0, this.#stopping.signal)
   }
@@ -166,7 +156,7 @@ export class Requests {
     const grant = await this.#signing.openLabel(label)
     const actor = actorOf(grant)
     facts.actor = actor
-    const { signal, done } = this.#follow(request, response, actor)
+    const { signal, done } = this.#follow({ request, response }, actor)
     try {
       const platform = await this.#options.house.platformFor(actor, { request: id })
       const where = { platform, sandbox: grant.sandbox, port: grant.port ?? 0, path: request.url ?? '/' }
@@ -183,12 +173,14 @@ export class Requests {
     const query = parseQuery(match.name, match.route.takes === 'raw' ? '' : entered.search)
     checkContentType(request, match.route)
     const body = match.route.takes === undefined ? parseBody(match.name, await readJson(request, this.#bounds)) : undefined
-    const { signal, gone, done } = this.#follow(request, response, actor)
+    const { signal, gone, onBehalfOf, done } = this.#follow(asked, actor)
     try {
       const platform = match.route.scope === 'public' || match.route.scope === 'signed' ? noPlatform : await this.platformOf(actor, request, id)
-      const pieces = bodyPieces(request, this.#bounds)
-      const call = { name: match.name, params: match.params, query, body, actor, platform, signal, gone, stream, pieces, request, response, requestId: id }
-      const answer = await this.#made(call as Call, asked)
+      const pieces = until(bodyPieces(request, this.#bounds), gone)
+      const own = { signal, gone, onBehalfOf, stream, pieces, request, response, requestId: id }
+      const answer = await this.#made({ name: match.name, params: match.params, query, body, actor, platform, ...own } as Call, asked)
+      // What it has come to meanwhile is for nobody whose key holds no more.
+      if (!response.destroyed) gone.throwIfAborted()
       const told = answer.kind === 'events' && match.route.reply === 'events' ? { ...answer, events: until(answer.events, this.#stopping.signal) } : answer
       await sendAnswer(response, told, { stream, gone })
     } finally {
@@ -201,27 +193,18 @@ export class Requests {
     const make = (): Promise<Answer> => (this.#handlers[match.name] as Handler<typeof match.name>)(call)
     const key = request.headers[wireHeaders.idempotency]
     if (!match.route.creates || key === undefined) return make()
+    // A stream is told once: the second who asks would be told the rest of it.
+    if (call.stream !== undefined) throw new HttpError(400, 'idempotency-key: is for answers that come as a whole')
     const asked = [match.name, entered.path, entered.search, call.body]
-    return this.#idempotency.run({ tenant: call.actor.tenant, key: String(key), asked, isSecret: match.name === 'keys.create' }, make)
+    // An admin may ask the same for another tenant.
+    const tenant = `${call.actor.tenant} ${String(request.headers['glovebox-tenant'] ?? '')}`
+    return this.#idempotency.run({ tenant, key: String(key), asked, isSecret: match.name === 'keys.create' }, make)
   }
 
-  /** `signal` aborts when the other side is gone, or calls off what it gave a name to; `gone` only for the first. */
-  #follow(request: IncomingMessage, response: ServerResponse, actor: Actor) {
-    const [calling, leaving] = [new AbortController(), new AbortController()]
-    const onClose = (): void => {
-      if (response.writableFinished) return
-      const reason = new SandboxError('closed', 'whoever asked is gone')
-      leaving.abort(reason)
-      calling.abort(reason)
-    }
-    response.once('close', onClose)
-    const named = request.headers[wireHeaders.call]
-    const name = typeof named === 'string' && /^[a-z0-9]{16,64}$/.test(named) ? this.desk.calls.add(actor.tenant, calling, named) : undefined
-    const done = (): void => {
-      response.off('close', onClose)
-      if (name !== undefined) this.desk.calls.remove(name)
-    }
-    return { signal: calling.signal, gone: leaving.signal, done }
+  #follow({ request, response }: Pick<Asked, 'request' | 'response'>, actor: Actor): Following {
+    const following = follow(request, response, { desk: this.desk, standing: this.#standing })
+    following.onBehalfOf(actor)
+    return following
   }
 
   #log({ route, actor, failure }: Facts, { id, ms, method, status }: { id: string; ms: number; method: string; status: number }): void {
@@ -252,7 +235,7 @@ export function checkIds({ params }: Match): void {
 }
 
 /** The same, ended by the reason of the signal. */
-async function* until(source: AsyncIterable<WireEvent>, signal: AbortSignal): AsyncGenerator<WireEvent, void, undefined> {
+async function* until<Item>(source: AsyncIterable<Item>, signal: AbortSignal): AsyncGenerator<Item, void, undefined> {
   yield* leaving(source, signal)
   signal.throwIfAborted()
 }

@@ -10,6 +10,7 @@ import { type Allowance, nothingAllowed } from './remote-spec.js'
 import { type RequestOptions, Requests } from './requests.js'
 import type { HouseParts } from './resources/house.js'
 import { Signing } from './signing.js'
+import { Standing } from './standing.js'
 import { Terminals } from './terminals.js'
 import type { PortsParts } from './resources/ports.js'
 import { Tickets } from './tickets.js'
@@ -67,10 +68,10 @@ export class GloveboxServer implements AsyncDisposable {
     const desk = new Desk(options.allowed ?? nothingAllowed)
     const { keys, trusted } = options
     const isAccepted = (key: string): Promise<boolean> => (key === trusted?.key ? Promise.resolve(true) : keys.isAccepted(key))
-    const [tickets, signing] = [new Tickets(isAccepted), new Signing(isAccepted)]
+    const [tickets, signing, standing] = [new Tickets(isAccepted), new Signing(isAccepted), new Standing(isAccepted)]
     const handlers = allHandlers(desk, { ...options, signing, domain: options.door.domain }, { desk, tickets, isReady: () => !this.#isClosing })
-    this.#requests = new Requests(options, { desk, handlers, signing })
-    const upgrades = new Upgrades({ requests: this.#requests, house: options.house, signing, tickets, terminals: new Terminals() })
+    this.#requests = new Requests(options, { desk, handlers, signing, standing })
+    const upgrades = new Upgrades({ requests: this.#requests, house: options.house, signing, standing, tickets, terminals: new Terminals() })
     this.#isTls = options.tls !== undefined
     this.#server = options.tls ? createTlsServer({ ...limits, ...options.tls, rejectUnauthorized: true }) : createServer(limits)
     this.#server.on('request', (request, response) => void this.#requests.handle(request, response))

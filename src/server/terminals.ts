@@ -80,6 +80,7 @@ class Talk {
       this.#isAlive = true
     })
     web.on('error', () => web.terminate())
+    place.signal.addEventListener('abort', () => this.#fail(place.signal.reason), { once: true })
     web.on('message', (data, isBinary) => {
       clearTimeout(late)
       // What is typed waits until it is taken.

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import { SandboxError } from '../contract/errors.js'
 import type { Actor, House } from '../contract/tenants.js'
 import { tunnelProtocol } from '../contract/wire/media.js'
+import { farewellMs } from './following.js'
 import { randomName } from './held.js'
 import { asSandboxError, errorInJson, HttpError, statusOf } from './http-error.js'
 import { type Passing, passUpgrade } from './proxy.js'
@@ -13,6 +14,7 @@ import { restOf } from './resources/ports.js'
 import type { Match } from './router.js'
 import { checkScope } from './scopes.js'
 import { actorOf, type Signing } from './signing.js'
+import type { Standing } from './standing.js'
 import type { Terminals } from './terminals.js'
 import type { Tickets } from './tickets.js'
 import { carry } from './tunnel.js'
@@ -21,6 +23,7 @@ export interface UpgradeParts {
   readonly requests: Requests
   readonly house: House
   readonly signing: Signing
+  readonly standing: Standing
   readonly tickets: Tickets
   readonly terminals: Terminals
 }
@@ -46,14 +49,22 @@ export class Upgrades {
     const left = new AbortController()
     socket.on('error', () => undefined)
     socket.once('close', () => left.abort(new SandboxError('closed', 'whoever asked is gone')))
+    const held: (() => void)[] = []
+    const cut = (reason: SandboxError): void => {
+      left.abort(reason)
+      // Whoever does not take that is not waited for.
+      setTimeout(() => socket.destroy(), farewellMs).unref()
+    }
     try {
-      await this.#pass(upgrade, left.signal)
+      await this.#pass(upgrade, { signal: left.signal, hold: (key) => void held.push(this.#parts.standing.hold(key, cut)) })
     } catch (error) {
       refuse(socket, error)
+    } finally {
+      for (const release of held) release()
     }
   }
 
-  async #pass(upgrade: Upgrade, signal: AbortSignal): Promise<void> {
+  async #pass(upgrade: Upgrade, { signal, hold }: Held): Promise<void> {
     const { request, socket, head } = upgrade
     const { requests, house, signing } = this.#parts
     const { method, path, label } = requests.door.enter(request)
@@ -61,6 +72,7 @@ export class Upgrades {
     if (label !== undefined || path.startsWith('/v1/signed/')) {
       const grant = await (label === undefined ? signing.open(requests.find(method, path).params.token ?? '') : signing.openLabel(label))
       if (grant.port === undefined) throw new HttpError(400, 'path: this address is of a file')
+      hold(grant.key)
       const platform = await house.platformFor(actorOf(grant), { request: id })
       const rest = label === undefined ? restOf({ request }) : (request.url ?? '/')
       const where = { platform, sandbox: grant.sandbox, port: grant.port, path: rest, isBeside: label === undefined, isKeyOurs: false }
@@ -71,6 +83,7 @@ export class Upgrades {
     const { scope } = match.route
     if (scope !== 'public' && scope !== 'signed') checkScope(actor, scope)
     checkIds(match)
+    hold(actor.key)
     const platform = await requests.platformOf(actor, request, id)
     await this.#become(upgrade, { match, passing: { platform, path: restOf({ request }), isBeside: true, isKeyOurs: true, signal } })
   }
@@ -93,8 +106,14 @@ export class Upgrades {
     if (match.name !== 'ports.tunnel' || protocol !== tunnelProtocol) throw new HttpError(400, 'upgrade: nothing here becomes that')
     const connection = await platform.ports.connect(id, portOf(port), { signal })
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ${tunnelProtocol}\r\n\r\n`)
-    await carry(socket, head, connection)
+    await carry(socket, { head, signal }, connection)
   }
+}
+
+interface Held {
+  readonly signal: AbortSignal
+  /** It ends with this key. */
+  readonly hold: (key: string) => void
 }
 
 interface Becoming {

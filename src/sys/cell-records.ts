@@ -1,8 +1,12 @@
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { writingTo } from './folder-error.js'
-import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
+import { currentOwner, ownerName } from './owner.js'
 import { statePlace } from './places.js'
+import { endAll } from './processes.js'
+import { Sweeper } from './sweeper.js'
+
+const folderName = 'cells'
 
 export interface CellRecord {
   /** Idempotent. Only when no process of the cell is left. */
@@ -16,17 +20,17 @@ export interface CellRecords {
 
 export interface CellRecordsOptions {
   readonly folder?: string
-  /** Ends what a dead owner left of a cell. */
-  readonly sweep: (cellId: string) => void
+  /** Host pids of a cell, by which what a dead owner left of it is ended. */
+  readonly remains: (cellId: string) => readonly number[]
 }
 
 /** One file per cell, named by its owner and its id, so that what a killed engine left behind is found and ended by the next. */
 export function createCellRecords(options: CellRecordsOptions): CellRecords {
-  const folder = options.folder ?? join(statePlace(), 'cells')
+  const folder = options.folder ?? join(statePlace(), folderName)
   const owner = ownerName(currentOwner())
   const held = new Set<string>()
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  sweepDead(folder, options.sweep)
+  sweepCellRecords(folder, options)
   const drop = (path: string): void => {
     if (!held.delete(path)) return
     if (held.size === 0) process.off('exit', dropAll)
@@ -46,12 +50,35 @@ export function createCellRecords(options: CellRecordsOptions): CellRecords {
   }
 }
 
-function sweepDead(folder: string, sweep: (cellId: string) => void): void {
-  for (const name of readdirSync(folder)) {
-    const [ownerPart = '', cellId = ''] = name.split('-')
-    const owner = parseOwner(ownerPart)
-    if (!owner || isAlive(owner)) continue
-    sweep(cellId)
-    rmSync(join(folder, name), { force: true })
+/** Of a state folder. */
+export function cellRecordsIn(state: string): string {
+  return join(state, folderName)
+}
+
+/** Makes nothing. */
+export function sweepCellRecords(
+  folder: string,
+  { remains, sweeper = new Sweeper() }: Pick<CellRecordsOptions, 'remains'> & { readonly sweeper?: Sweeper },
+): void {
+  for (const name of namesIn(folder)) {
+    const [owner = '', cellId = ''] = name.split('-')
+    sweeper.attempt({ kind: 'cell', what: cellId || name, owner }, () => {
+      // A name that was cut short says nothing of any process.
+      if (cellId !== '')
+        sweeper.ended(
+          endAll(() => remains(cellId)),
+          owner,
+        )
+      unlinkSync(join(folder, name))
+    })
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
   }
 }

@@ -147,6 +147,8 @@ export class Group {
   /** By name; undefined for a file that there is none of. Undefined as a whole while none is kept open. */
   #held: Map<string, ReturnType<CgroupTree['hold']>> | undefined
   readonly #heldToWrite = new Map<string, ReturnType<CgroupTree['holdToWrite']>>()
+  /** It was seen to be gone: nobody but whoever made it makes it again. */
+  #isGone = false
 
   constructor(folder: string, tree: CgroupTree) {
     this.folder = folder
@@ -193,6 +195,7 @@ export class Group {
   }
 
   make(): void {
+    this.#isGone = false
     this.#tree.make(this.folder)
   }
 
@@ -271,13 +274,16 @@ export class Group {
 
   /** The kernel's code when it refuses; undefined when the group is gone. */
   tryRemove(): string | undefined {
+    // What went while its cell ended is asked for again when that has ended: to be told so by the kernel is dearer than to remember it.
+    if (this.#isGone) return undefined
     try {
       this.#tree.remove(this.folder)
-      return undefined
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code ?? String(error)
-      return code === 'ENOENT' ? undefined : code
+      if (code !== 'ENOENT') return code
     }
+    this.#isGone = true
+    return undefined
   }
 
   #killQuietly(): void {

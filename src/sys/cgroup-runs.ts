@@ -98,6 +98,8 @@ interface Tenant {
   last: (CgroupUsage & CgroupHits) | undefined
   /** Its program has ended, and is not let go of yet: the kernel counts it a little longer. */
   wasLate: boolean
+  /** It could not be made as new: it serves nobody any more. */
+  isWorn: boolean
 }
 
 class RunGroups implements CgroupRuns {
@@ -129,8 +131,10 @@ class RunGroups implements CgroupRuns {
     if (this.#isStopped) throw new SandboxError('closed', 'the cgroups of this cell are removed')
     if ([...this.#open.keys()].some(({ isOver }) => isOver)) this.#tidySoon()
     this.#begun += 1
+    // What was to be made for the next run is made now, or there already.
+    this.#dropPreparing()
     const group = this.#spare.shift() ?? this.#wake() ?? this.#make()
-    const tenant: Tenant = { last: undefined, wasLate: false }
+    const tenant: Tenant = { last: undefined, wasLate: false, isWorn: false }
     this.#open.set(group, tenant)
     try {
       group.limit(limits, this.#processes)
@@ -180,9 +184,14 @@ class RunGroups implements CgroupRuns {
     return new RunGroups(this.#order, { spare: kept, made: this.#made })
   }
 
+  #dropPreparing(): void {
+    clearImmediate(this.#preparing)
+    this.#preparing = undefined
+  }
+
   #halt(): void {
     this.#isStopped = true
-    clearImmediate(this.#preparing)
+    this.#dropPreparing()
     clearImmediate(this.#tidying)
   }
 
@@ -242,12 +251,14 @@ class RunGroups implements CgroupRuns {
     const group = this.#resting
     this.#resting = undefined
     const tenant = group && this.#open.get(group)
-    return tenant && group.isEmpty && this.#renew(group, tenant) ? this.#spare.pop() : undefined
+    if (!tenant || !group.isEmpty) return undefined
+    tenant.isWorn = !this.#renew(group, tenant)
+    return tenant.isWorn ? undefined : this.#spare.pop()
   }
 
   /** For another run: which looks again when it is too early. */
   #keep(group: RunGroup, tenant: Tenant): boolean {
-    if (this.#spare.length >= mostSpare) return false
+    if (tenant.isWorn || this.#spare.length >= mostSpare) return false
     if (!this.#isBusy) {
       if (group.canRenew) this.#resting ??= group
       return this.#resting === group

@@ -8,12 +8,14 @@ import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Enforcement } from '../contract/driver.js'
 import { findBlockDevices } from './block-devices.js'
-import { type CellCgroup, type CellCgroupOrder, createCellCgroup, planCellCgroup, type PlannedCellCgroup, removeCellGroups } from './cell-cgroup.js'
+import { type CellCgroup, type CellCgroupOrder, createCellCgroup, planCellCgroup, type PlannedCellCgroup } from './cell-cgroup.js'
 import { type CgroupTree, Group, kernelTree } from './cgroup-files.js'
 import { handedDown, type Hierarchy } from './cgroup-levels.js'
 import { type CgroupLimits, controllerFiles, type StatedLimits } from './cgroup-limits.js'
 import { type CgroupMount, type CgroupTexts, type Controller, parseCgroupMounts } from './cgroup-mounts.js'
-import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
+import { sweepGroups } from './cgroup-sweeping.js'
+import { currentOwner, ownerName } from './owner.js'
+import type { Sweeper } from './sweeper.js'
 
 export type CgroupLimit = 'memory' | 'cpus' | 'cpuTime' | 'processes' | 'readRate' | 'writeRate'
 
@@ -25,7 +27,7 @@ export interface Cgroups {
   /** The same in two steps. */
   plan(order: CgroupOrder): PlannedCellCgroup
   /** Removes what owners that died left behind; resolves to how many cells that were. */
-  sweep(): Promise<number>
+  sweep(sweeper?: Sweeper): Promise<number>
 }
 
 export interface CgroupOrder extends CgroupLimits {
@@ -81,7 +83,7 @@ export function detectCgroups(facts: CgroupFacts = {}): Cgroups | CgroupsUnavail
     freezes: judgeFreezing({ found, hierarchies, tree }),
     create: (order) => createCellCgroup(orderOf(order)),
     plan: (order) => planCellCgroup(orderOf(order)),
-    sweep: () => sweepMounts(mounts, tree),
+    sweep: (sweeper) => sweepGroups(mounts, { tree, namePrefix, sweeper }),
   }
 }
 
@@ -267,32 +269,7 @@ function wordsOf(group: Group, error: unknown): string {
   return `${group.folder} ${meanings[code] ?? `refuses: ${code}`}`
 }
 
-/** Leftovers are sought everywhere: the engine that made them may have had another place of its own. */
-async function sweepMounts(mounts: readonly CgroupMount[], tree: CgroupTree): Promise<number> {
-  const known = new Map<string, boolean>()
-  // Whoever has a thousand cells is looked at once.
-  const isDead = (name: string): boolean => {
-    const owner = known.has(name) ? undefined : parseOwner(name)
-    const dead = known.get(name) ?? (owner !== undefined && !isAlive(owner))
-    known.set(name, dead)
-    return dead
-  }
-  const groups = mounts.flatMap(({ mountPoint }) => leftoversBelow(new Group(mountPoint, tree), { tree, isDead }))
-  await removeCellGroups(groups)
-  return new Set(groups.map(({ folder }) => folder.slice(folder.lastIndexOf('/')))).size
-}
-
-interface Sweep {
-  readonly tree: CgroupTree
-  /** Of the name of an owner. */
-  isDead(name: string): boolean
-}
-
-function leftoversBelow(group: Group, sweep: Sweep): Group[] {
-  return sweep.tree.list(group.folder).flatMap((name) => {
-    const below = group.below(name)
-    if (!name.startsWith(namePrefix)) return leftoversBelow(below, sweep)
-    // Those of other users are theirs to sweep, and a name is no proof.
-    return sweep.isDead(name.slice(namePrefix.length, name.lastIndexOf('.'))) && sweep.tree.isOwn(below.folder) ? [below] : []
-  })
+/** What owners that died left, also where this process may make no group itself. */
+export async function sweepCgroups(sweeper: Sweeper): Promise<void> {
+  await sweepGroups(parseCgroupMounts(ownTexts()), { tree: kernelTree, namePrefix, sweeper })
 }

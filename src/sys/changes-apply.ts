@@ -49,7 +49,7 @@ export async function applyTasks(application: Application): Promise<string[]> {
   try {
     await using staging = await walk.root.createHeld(name)
     try {
-      await keepRecord(record, { name, folder: staging })
+      await keepRecord(record, { name, folder: staging, path: application.folder })
       await stageAll(application, staging)
       await walk.forget()
       await application.begin()

@@ -6,14 +6,17 @@ import { type AppliedChanges, type ChangeSet, changeSetSchema, type ChangeStore,
 import { SandboxError } from '../contract/errors.js'
 import { applyTasks, writeAllSync } from './changes-apply.js'
 import { compareWritten } from './changes-compare.js'
-import { lockFolder } from './changes-lock.js'
-import { recordPath } from './changes-staging.js'
+import { lockFolder, sweepLocks } from './changes-lock.js'
+import { recordPath, sweepStagings } from './changes-staging.js'
 import { planChanges, selectChanges } from './changes-plan.js'
 import { syncFolderOf, writeDurably } from './durable.js'
+import { draftIn, sweepDrafts } from './draft.js'
 import { FolderWalk } from './folder-walk.js'
-import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
+import { currentOwner, ownerName } from './owner.js'
 import { changesPlace } from './places.js'
 import { randomId } from './random-id.js'
+import { sweepNames } from './sweep-names.js'
+import { Sweeper } from './sweeper.js'
 import { removeTree } from './tree-removal.js'
 
 /*
@@ -38,7 +41,7 @@ export function createChangeStore(place: () => string = changesPlace): ChangeSto
 
 async function takeChanges(place: string, taking: ChangeTaking): Promise<ChangeSet | undefined> {
   const { folder, command, startedMs, written, mostBytes } = taking
-  await sweepDrafts(place)
+  await sweepNames(place, { kind: 'changes', pattern: draftName, sweeper: new Sweeper() })
   const draft = join(place, `draft-${ownerName(currentOwner())}-${randomUUID()}`)
   await mkdir(join(draft, 'content'), { recursive: true, mode: 0o700 })
   const budget = { left: mostBytes }
@@ -92,11 +95,12 @@ async function removeUnused(draft: string, changes: readonly PendingChange[]): P
   for (const name of await readdir(join(draft, 'content'))) if (!used.has(name)) await unlink(join(draft, 'content', name))
 }
 
-async function sweepDrafts(place: string): Promise<void> {
-  for (const name of await readdir(place)) {
-    const owner = parseOwner(draftName.exec(name)?.[1] ?? '')
-    if (owner !== undefined && !isAlive(owner)) await rm(join(place, name), { recursive: true, force: true })
-  }
+/** What was killed left of changes that were taken or applied; makes nothing. */
+export async function sweepChanges(place: string, sweeper: Sweeper): Promise<void> {
+  await sweepNames(place, { kind: 'changes', pattern: draftName, sweeper })
+  for (const name of await readdir(place).catch(() => [])) if (idName.test(name)) sweepDrafts(join(place, name), sweeper)
+  await sweepStagings(place, sweeper)
+  await sweepLocks(place, sweeper)
 }
 
 async function listSets(place: string, folder: string | undefined): Promise<readonly ChangeSet[]> {
@@ -196,7 +200,7 @@ async function openFolder({ id, folder }: ChangeSet): Promise<FolderWalk> {
 }
 
 async function replaceManifest(place: string, set: ChangeSet): Promise<void> {
-  const draft = join(place, set.id, `manifest-${randomUUID()}`)
+  const draft = draftIn(join(place, set.id))
   writeDurably(draft, JSON.stringify(set))
   await rename(draft, join(place, set.id, 'manifest.json'))
 }

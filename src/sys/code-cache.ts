@@ -20,6 +20,7 @@ import {
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { Script } from 'node:vm'
+import { draftIn } from './draft.js'
 
 export interface CachedProgram {
   /** Its absolute path. ASCII only, so that V8 takes its bytes as they are. */
@@ -137,7 +138,7 @@ function readCache(place: string, identity: Buffer): Buffer | undefined {
 /** A place that cannot be written costs the next start its time, nothing else. */
 function keep(place: string, bytes: Buffer): void {
   const folder = dirname(place)
-  const draft = `${place}.${process.pid}`
+  const draft = draftIn(folder)
   try {
     mkdirSync(folder, { mode: 0o700, recursive: false })
   } catch {

@@ -36,6 +36,10 @@ export function daemonPlace(facts: PlaceFacts = processFacts()): DaemonPlace {
     policy === undefined ? '' : policyName(policy),
   ]
   const name = createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, nameCharacters)
+  return daemonPlaceNamed(folder, name)
+}
+
+export function daemonPlaceNamed(folder: string, name: string): DaemonPlace {
   const place = (ending: string): string => join(folder, `${name}.${ending}`)
   return { folder, socket: place('sock'), record: place('json'), failure: place('failed') }
 }

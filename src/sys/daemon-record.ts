@@ -1,12 +1,14 @@
 /** Who listens at the place of a daemon, and how that changes hands. */
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
 import { deferred } from '../contract/deferred.js'
 import { SandboxError } from '../contract/errors.js'
 import { lockFolder } from './changes-lock.js'
 import { checkDaemonPlace, type DaemonPlace } from './daemon-place.js'
+import { draftIn } from './draft.js'
 import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
 
 interface DaemonRecord {
@@ -36,7 +38,7 @@ export function readDaemonRecord({ record }: DaemonPlace): DaemonRecord | undefi
 /** Of this process. */
 export function writeDaemonRecord({ record }: DaemonPlace, about: Pick<DaemonRecord, 'version' | 'identity'>): void {
   const whole: DaemonRecord = { owner: ownerName(currentOwner()), ...about, startedAt: new Date().toISOString() }
-  const draft = `${record}.${process.pid}`
+  const draft = draftIn(dirname(record))
   writeFileSync(draft, JSON.stringify(whole), { mode: 0o600 })
   renameSync(draft, record)
 }
@@ -46,7 +48,8 @@ export async function isDaemonListening(place: DaemonPlace): Promise<boolean> {
   return checkDaemonPlace(place) && (await takesConnections(place.socket))
 }
 
-function takesConnections(socket: string): Promise<boolean> {
+/** Whether somebody listens at a socket. */
+export function takesConnections(socket: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const connection = connect({ path: socket, timeout: answerMs })
     connection.once('connect', () => {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { closeSync, constants, lstatSync, openSync, readdirSync, rmdirSync, type Stats, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { currentBoot, currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
+import { currentBoot, currentOwner, ownerName, parseOwner } from './owner.js'
+import { gone, Sweeper } from './sweeper.js'
 
 const draftPattern = /^\.glovebox\.([^-]+)-[0-9a-f-]{36}\.draft$/
 /** Longer than what writes a file lives. */
@@ -21,11 +22,11 @@ export function draftName(): string {
  * Removes the drafts of ours in a folder whose makers were killed. What cannot be looked at or removed stays: it is in nobody's way. Files and empty folders
  * only: whoever may write in the folder can give such a name to anything in it, and could remove those there, but not a folder of ours with what is in it.
  */
-export function sweepDrafts(folder: string): void {
+export function sweepDrafts(folder: string, sweeper = new Sweeper()): void {
   try {
     const held = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY)
     try {
-      sweepIn(`/proc/self/fd/${held}`)
+      sweepIn({ folder: `/proc/self/fd/${held}`, shown: folder }, sweeper)
     } finally {
       closeSync(held)
     }
@@ -34,26 +35,26 @@ export function sweepDrafts(folder: string): void {
   }
 }
 
-function sweepIn(folder: string): void {
+function sweepIn({ folder, shown }: { readonly folder: string; readonly shown: string }, sweeper: Sweeper): void {
   for (const name of readdirSync(folder)) {
+    const owner = draftPattern.exec(name)?.[1]
+    if (owner === undefined) continue
     const path = join(folder, name)
-    const status = draftPattern.test(name) ? lstatSync(path, { throwIfNoEntry: false }) : undefined
-    if (status && isLeft(status, name)) sweepOne(path, status)
+    const status = lstatSync(path, { throwIfNoEntry: false })
+    if (status && isOfHere(status, owner)) sweeper.attempt({ kind: 'draft', what: join(shown, name), owner }, () => sweepOne(path, status))
   }
 }
 
-function sweepOne(path: string, status: Stats): void {
-  try {
-    if (status.isDirectory()) rmdirSync(path)
-    else if (status.isFile()) unlinkSync(path)
-  } catch {
-    // Not empty, or somebody else was faster.
-  }
+function sweepOne(path: string, status: Stats): unknown {
+  if (!status.isDirectory() && !status.isFile()) return gone
+  if (status.isFile()) unlinkSync(path)
+  else rmdirSync(path)
+  return undefined
 }
 
 /** A folder may be shared with another machine, whose processes cannot be seen from here; time tells of those. */
-function isLeft(status: Stats, name: string): boolean {
-  const owner = parseOwner(draftPattern.exec(name)?.[1] ?? '')
+function isOfHere(status: Stats, name: string): boolean {
+  const owner = parseOwner(name)
   if (owner === undefined || status.uid !== process.getuid?.()) return false
-  return owner.boot === currentBoot() ? !isAlive(owner) : Date.now() - status.mtimeMs > forgottenMs
+  return owner.boot === currentBoot() || Date.now() - status.mtimeMs > forgottenMs
 }

@@ -1,11 +1,12 @@
 /** A folder of our own where what comes from a sandbox is made whole. No guest reaches it: no cell is ever shown the places of ours. */
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { SandboxError } from '../contract/errors.js'
 import { printable } from '../contract/printable.js'
 import { sweepDrafts } from './draft.js'
 import { HostFolder } from './host-folder-handle.js'
 import { DraftNotes, sweepNoted } from './host-folder-notes.js'
 import { cachePlace } from './places.js'
+import type { Sweeper } from './sweeper.js'
 import { makeTempFolder, removeTree, sweepTempFolders, tempPlace } from './temp-folder.js'
 
 const prefix = 'glovebox-download-'
@@ -38,6 +39,11 @@ export async function makePrivateFolder(target: HostFolder): Promise<PrivateFold
       await removeTree(path)
     },
   }
+}
+
+/** What downloads left that were killed, in the system's place for temporary files and in a cache of ours. */
+export async function sweepDownloads(cache: string, sweeper: Sweeper): Promise<void> {
+  for (const place of [await tempPlace(), ...(existsSync(cache) ? [cache] : [])]) await sweepTempFolders(prefix, { place, before: sweepNoted, sweeper })
 }
 
 async function unlessFull<Result>(place: string, acting: Promise<Result>): Promise<Result> {

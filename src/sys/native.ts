@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SandboxError } from '../contract/errors.js'
 
-export type NativeName = 'warden' | 'launcher' | 'seccomp-compile' | 'inspect' | 'zygote.so'
+export type NativeName = 'warden' | 'launcher' | 'seccomp-compile' | 'inspect' | 'prober' | 'zygote.so'
 
 /** Absolute path of one of our native programs, built for this machine. */
 export function nativeProgram(name: NativeName): string {

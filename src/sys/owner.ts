@@ -47,7 +47,7 @@ function startTimeOf(pid: number): string | undefined {
   }
 }
 
-function currentPidNamespace(): string {
+export function currentPidNamespace(): string {
   return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '0'
 }
 

@@ -87,7 +87,7 @@ export function historyPlace(facts: PlaceFacts = processFacts()): string {
   return ownFolder(historyFolder(facts), facts, 'export GLOVEBOX_HISTORY_DIR="$(mktemp -d)"')
 }
 
-function historyFolder(facts: PlaceFacts): string {
+export function historyFolder(facts: PlaceFacts): string {
   if (facts.env.GLOVEBOX_HISTORY_DIR) return facts.env.GLOVEBOX_HISTORY_DIR
   if (facts.uid === 0) return '/var/lib/glovebox/history'
   return join(facts.env.XDG_STATE_HOME || join(facts.home, '.local', 'state'), 'glovebox', 'history')
@@ -136,6 +136,19 @@ export function ownPlaces(facts: PlaceFacts = processFacts()): string[] {
 
 export function processFacts(): PlaceFacts {
   return { uid: process.getuid?.() ?? -1, env: process.env, home: homedir(), isWritable }
+}
+
+export interface GivenPlaces {
+  readonly cacheDir?: string | undefined
+  readonly snapshotDir?: string | undefined
+  readonly templateDir?: string | undefined
+}
+
+/** Those of this process, but for what was said to be elsewhere. */
+export function placesWith({ cacheDir, snapshotDir, templateDir }: GivenPlaces): PlaceFacts {
+  const facts = processFacts()
+  const given = Object.entries({ GLOVEBOX_CACHE_DIR: cacheDir, GLOVEBOX_SNAPSHOT_DIR: snapshotDir, GLOVEBOX_TEMPLATE_DIR: templateDir })
+  return { ...facts, env: { ...facts.env, ...Object.fromEntries(given.filter(([, folder]) => folder !== undefined)) } }
 }
 
 function isWritable(folder: string): boolean {

@@ -2,6 +2,7 @@ import { constants } from 'node:os'
 import * as z from 'zod'
 import { SandboxError } from '../contract/errors.js'
 import { parseJson } from '../contract/json-text.js'
+import { printable } from '../contract/printable.js'
 
 /** A seccomp profile in Docker's JSON format, read once and checked wholly. */
 
@@ -29,7 +30,7 @@ function oneOf<Value>(table: Readonly<Record<string, Value>>, refused: Readonly<
   return z.string().transform((name, context): Value => {
     const value = Object.hasOwn(table, name) ? table[name] : undefined
     if (value !== undefined) return value
-    const message = refused[name] ?? `expected one of ${Object.keys(table).join(', ')}, got '${name.slice(0, 40)}'`
+    const message = refused[name] ?? `expected one of ${Object.keys(table).join(', ')}, got '${printable(name.slice(0, 40))}'`
     context.issues.push({ code: 'custom', message, input: name })
     return z.NEVER
   })
@@ -44,7 +45,7 @@ const errnoNumberSchema = z.int().min(0).max(4095)
 const errnoNameSchema = z.string().transform((name, context): number => {
   const number = Object.hasOwn(constants.errno, name) ? constants.errno[name as keyof typeof constants.errno] : undefined
   if (number !== undefined) return number
-  context.issues.push({ code: 'custom', message: `expected the name of an error, such as EPERM, got '${name.slice(0, 40)}'`, input: name })
+  context.issues.push({ code: 'custom', message: `expected the name of an error, such as EPERM, got '${printable(name.slice(0, 40))}'`, input: name })
   return z.NEVER
 })
 /** JSON numbers above 2^53 are rounded when parsed, and a rounded mask would be another mask. */
@@ -117,6 +118,6 @@ export function parseSeccompProfile(text: string, source: string): SeccompProfil
 
 function describeIssue(issue: z.core.$ZodIssue): string {
   const place = issue.path.map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${String(part)}`)).join('')
-  const unknown = issue.code === 'unrecognized_keys' ? `unknown field ${issue.keys.map((key) => `'${key}'`).join(', ')}` : issue.message
+  const unknown = issue.code === 'unrecognized_keys' ? `unknown field ${issue.keys.map((key) => `'${printable(key)}'`).join(', ')}` : issue.message
   return place === '' ? unknown : `${place}: ${unknown}`
 }

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process'
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { arch, release } from 'node:os'
 import { dirname, join } from 'node:path'
 import { buffer, text } from 'node:stream/consumers'
 import { SandboxError } from '../contract/errors.js'
+import { draftIn } from './draft.js'
 import { nativeProgram } from './native.js'
 import { ARCH, simulate } from './filter-simulator.js'
 import { parseSeccompProfile } from './seccomp-profile.js'
@@ -112,7 +113,7 @@ function digestOf(bytes: Uint8Array): Buffer {
 }
 
 async function keep(place: string, bytes: Uint8Array): Promise<void> {
-  const draft = `${place}.${randomUUID()}`
+  const draft = draftIn(dirname(place))
   // Only the last folder: a recursive mkdir below /proc never returns.
   await mkdir(dirname(place), { mode: 0o700 }).catch(unlessExists)
   try {

@@ -25,6 +25,8 @@ export interface SpawnedProcess {
   /** The last it wrote to stderr. */
   diagnosis(): string
   signal(name: NodeJS.Signals): void
+  /** Resolves when it has exited, whoever else holds its streams. */
+  readonly gone: Promise<ProcessEnd>
   /** Resolves when it has exited and its last words are complete. */
   wait(): Promise<ProcessEnd>
 }
@@ -81,6 +83,7 @@ export function spawnedProcess({ pid, stdin, stdout, stderr, pipes, ended, signa
     pipes,
     diagnosis: words,
     signal,
+    gone: ended,
     wait: async () => {
       const letGo = hold()
       stderr.ref?.()

@@ -25,6 +25,8 @@ export interface SqlDatabase {
   read<T>(act: () => T): T
   /** All of it or nothing, and nobody else writes meanwhile. Waits for another process that does; `act` may be called again, and must not wait. */
   write<T>(act: () => T): Promise<T>
+  /** Another number once somebody else has written to it; what is written here leaves it as it is. */
+  version(): number
   /** When this resolves, all that was committed before is on the disk. */
   sync(): Promise<void>
   close(): void
@@ -128,6 +130,10 @@ class SqliteFile implements SqlDatabase {
       }
       await sleep(pauseMs)
     }
+  }
+
+  version(): number {
+    return this.get('PRAGMA data_version')?.data_version as number
   }
 
   async sync(): Promise<void> {

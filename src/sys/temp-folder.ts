@@ -2,7 +2,8 @@
 import { mkdtemp, realpath } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
+import { currentOwner, ownerName } from './owner.js'
+import { Sweeper } from './sweeper.js'
 import { removeTreeAt } from './tree-removal.js'
 import { HostFolder } from './host-folder-handle.js'
 
@@ -18,7 +19,11 @@ export function tempPlace(): Promise<string> {
   return realpath(tmpdir())
 }
 
+/** After the prefix; a longer one is another's, unless it is asked for no more than what all have in common. */
+const ownerIn = /^(?:[a-z]+-)?(\d+\.\d+\.\d+\.[0-9a-f]+)-/
+
 export interface Sweep {
+  readonly sweeper?: Sweeper
   /** The system's place for temporary files, unless said. */
   readonly place?: string
   /** What is to be done with each before it is removed. */
@@ -26,15 +31,23 @@ export interface Sweep {
 }
 
 /** Removes what processes that were killed left under this prefix. Only what belongs to our own uid: someone else could change theirs under us. */
-export async function sweepTempFolders(prefix: string, { place, before }: Sweep = {}): Promise<void> {
+export async function sweepTempFolders(prefix: string, { place, before, sweeper = new Sweeper() }: Sweep = {}): Promise<void> {
   await using folder = await HostFolder.open(place ?? (await tempPlace()))
   for (const name of await folder.names()) {
     const text = name.toString('latin1')
-    if (!text.startsWith(prefix)) continue
-    const owner = parseOwner(text.slice(prefix.length).split('-')[0] ?? '')
-    if (owner === undefined || isAlive(owner)) continue
-    // Another engine may be sweeping the same; what stays is found by the next.
-    await sweepOne(folder, name, before).catch(() => undefined)
+    const owner = text.startsWith(prefix) ? ownerIn.exec(text.slice(prefix.length))?.[1] : undefined
+    // Anybody can put something there, and give it any name.
+    if (owner === undefined || !(await isOwn(folder, name))) continue
+    await sweeper.attemptSlowly({ kind: 'folder', what: text, owner }, () => sweepOne(folder, name, before))
+  }
+}
+
+async function isOwn(folder: HostFolder, name: Buffer): Promise<boolean> {
+  try {
+    const status = await folder.look(name)
+    return status !== undefined && status.isDirectory() && status.uid === process.getuid?.()
+  } catch {
+    return false
   }
 }
 

@@ -3,9 +3,10 @@ import { basename, join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
 import { writingTo } from './folder-error.js'
 import type { Owner } from './owner.js'
-import { currentOwner, isAlive, ownerName, parseOwner } from './owner.js'
-import { findProcesses, killProcess, uidOf } from './processes.js'
+import { currentOwner, ownerName } from './owner.js'
+import { endAll, findProcesses, isZombie, uidOf } from './processes.js'
 import { statePlace } from './places.js'
+import { gone, Sweeper } from './sweeper.js'
 
 /*
  * Host uid ranges, one per cell, shared by every engine of this machine without a daemon or a lock that could be left behind.
@@ -16,6 +17,7 @@ import { statePlace } from './places.js'
  * take away the record of a living one who came after: the file it wants to delete is no longer there.
  */
 
+const folderName = 'ranges'
 const rangeSize = 65_536
 const firstId = 0x78000000
 /** Below 2^31, where no program mistakes an id for a negative number. */
@@ -41,13 +43,13 @@ export interface UidRangesOptions {
 }
 
 export function createUidRanges(options: UidRangesOptions = {}): UidRanges {
-  const folder = options.folder ?? join(statePlace(), 'ranges')
+  const folder = options.folder ?? join(statePlace(), folderName)
   const owner = options.owner ?? currentOwner()
   const held = new Map<number, string>()
   /** Below it every slot was taken when it was last tried: whoever has a thousand cells is not to try a thousand slots for the next. */
   let lowest = 0
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  sweepRanges(folder, ownerName(owner))
+  sweepRanges(folder, { ownName: ownerName(owner) })
   const foreign = foreignSlots(options.foreign ?? readForeignRanges())
   const releaseAll = (): void => {
     for (const slot of [...held.keys()]) drop(slot)
@@ -104,22 +106,49 @@ function withdraw(slotFolder: string, name: string): void {
   quietly(['ENOENT', 'ENOTEMPTY', 'EEXIST'], () => rmdirSync(slotFolder))
 }
 
-/** Ends what dead owners left running in their ranges, then withdraws their records. */
-function sweepRanges(folder: string, ownName: string): void {
-  for (const entry of readdirSync(folder)) {
+export interface RangeSweep {
+  readonly sweeper?: Sweeper
+  /** Of whoever sweeps. */
+  readonly ownName?: string
+}
+
+/** Ends what dead owners left running in their ranges, then withdraws their records. Makes nothing. */
+export function sweepRanges(folder: string, { sweeper = new Sweeper(), ownName = ownerName(currentOwner()) }: RangeSweep = {}): void {
+  for (const entry of quietly(['ENOENT'], () => readdirSync(folder)) ?? []) {
     const preparing = /^new-([^-]+)-/.exec(entry)?.[1]
-    if (preparing === undefined) sweepSlot(join(folder, entry), ownName)
-    else if (isDead(preparing)) rmSync(join(folder, entry), { recursive: true, force: true })
+    const path = join(folder, entry)
+    if (preparing === undefined) sweepSlot(path, ownName, sweeper)
+    else sweeper.attempt({ kind: 'ids', what: path, owner: preparing }, () => rmSync(path, { recursive: true }))
   }
 }
 
+/** Of a state folder. */
+export function rangesIn(state: string): string {
+  return join(state, folderName)
+}
+
 /** Takes the record over before acting on it, so that nothing is killed in a slot that another engine has swept and handed out meanwhile. */
-function sweepSlot(slotFolder: string, ownName: string): void {
-  for (const name of quietly(['ENOENT'], () => readdirSync(slotFolder)) ?? []) {
-    if (!isDead(name)) continue
-    if (!renameUnless(['ENOENT'], join(slotFolder, name), join(slotFolder, ownName))) continue
-    for (const pid of processesIn({ base: firstId + Number(basename(slotFolder)) * rangeSize, size: rangeSize })) killProcess(pid)
-    withdraw(slotFolder, ownName)
+function sweepSlot(slotFolder: string, ownName: string, sweeper: Sweeper): void {
+  const slot = Number(basename(slotFolder))
+  const range = { base: firstId + slot * rangeSize, size: rangeSize }
+  for (const name of quietly(['ENOENT', 'ENOTDIR'], () => readdirSync(slotFolder)) ?? []) {
+    const [own, its] = [join(slotFolder, ownName), join(slotFolder, name)]
+    sweeper.attempt({ kind: 'ids', what: Number.isNaN(slot) ? its : `${range.base} to ${range.base + range.size - 1}`, owner: name }, () => {
+      if (!renameUnless(['ENOENT'], its, own)) return gone
+      try {
+        if (!Number.isNaN(slot))
+          sweeper.ended(
+            endAll(() => processesIn(range)),
+            name,
+          )
+      } catch (error) {
+        // As long as one of them runs, nobody else may have these ids.
+        renameSync(own, its)
+        throw error
+      }
+      withdraw(slotFolder, ownName)
+      return undefined
+    })
   }
 }
 
@@ -133,16 +162,11 @@ function renameUnless(codes: readonly string[], from: string, to: string): boole
   )
 }
 
-function isDead(name: string): boolean {
-  const owner = parseOwner(name)
-  return owner !== undefined && !isAlive(owner)
-}
-
 /** Host pids whose uid lies in a range. */
 export function processesIn({ base, size }: Pick<UidRange, 'base' | 'size'>): number[] {
   return findProcesses((pid) => {
     const uid = uidOf(pid)
-    return uid >= base && uid < base + size
+    return uid >= base && uid < base + size && !isZombie(pid)
   })
 }
 

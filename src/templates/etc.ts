@@ -4,6 +4,7 @@ import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
 import { storageRefusal } from '../policy/storage.js'
+import { currentOwner, ownerName } from '../sys/owner.js'
 import { copyPublic } from './copy-public.js'
 import { isAsRecorded, recordTree } from './tree-record.js'
 
@@ -84,7 +85,7 @@ export async function buildEtc(options: EtcOptions): Promise<string> {
   const items = [...takenOver, ...javaFolders(options.source)]
   const finished = join(options.cache, fingerprint(items, options))
   if (!isIntact(finished)) {
-    const draft = join(options.cache, `new-${randomUUID()}`)
+    const draft = join(options.cache, `new-${ownerName(currentOwner())}-${randomUUID()}`)
     try {
       await buildTree(draft, items, options)
       await replace(finished, draft)

@@ -1,7 +1,8 @@
 /** Keeps the index of a template's programs in memory and in a file, and looks at every folder before it is used again. */
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { draftIn } from '../sys/draft.js'
 import { buildProgramIndex, isCurrent, type ProgramIndex } from './program-index.js'
 import type { TemplateView } from './template-view.js'
 
@@ -62,7 +63,7 @@ async function readKept(place: string): Promise<ProgramIndex | undefined> {
 }
 
 async function keep(place: string, text: Buffer): Promise<void> {
-  const draft = `${place}.${randomUUID()}`
+  const draft = draftIn(dirname(place))
   // Only the last folder: a recursive mkdir below /proc never returns.
   await mkdir(dirname(place), { mode: 0o700 }).catch(() => undefined)
   try {

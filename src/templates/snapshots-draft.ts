@@ -2,6 +2,7 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
+import type { Faults } from '../contract/faults.js'
 import type { ManifestEntry, SnapshotDraft, StoredSnapshot } from '../contract/snapshot-store.js'
 import type { SnapshotInfo } from '../contract/snapshots.js'
 import { folderError } from '../sys/folder-error.js'
@@ -18,6 +19,7 @@ export interface DraftPlaces {
   readonly objects: string
   /** Points the name at the object. Resolves to false when the object is gone. */
   point(name: string, id: string): Promise<boolean>
+  readonly faults?: Faults | undefined
 }
 
 /** What a snapshot is of. */
@@ -83,8 +85,10 @@ class Draft implements SnapshotDraft {
         ...this.#counts,
         archive: await archive.finish(),
       }
+      places.faults?.('snapshot/written')
       await writeFile(join(places.folder, objectFiles.about), `${JSON.stringify(about)}\n`, { mode: 0o400, flag: 'wx', flush: true })
       await syncFolder(places.folder)
+      places.faults?.('snapshot/sealed')
       return storedSnapshot({ folder: places.folder, id }, about)
     })
     return this.#sealed
@@ -97,12 +101,23 @@ class Draft implements SnapshotDraft {
       // Whoever removes the same snapshot meanwhile takes it away once or twice, hardly more often.
       for (let tries = 0; tries < mostTries; tries += 1) {
         await this.#place(info.id)
+        places.faults?.('snapshot/placed')
         if (name === undefined || (await places.point(name, info.id))) return
         if (this.#isKept) break
       }
       throw new SandboxError('conflict', `snapshot ${info.id} was removed while it was kept`)
+    }).catch(async (error: unknown) => {
+      await this.#takeBack(info.id)
+      throw error
     })
     return name === undefined ? info : { ...info, name }
+  }
+
+  /** What was placed and has no name that it was to have is nobody's. */
+  async #takeBack(id: string): Promise<void> {
+    const { folder, objects } = this.#parts.places
+    if (this.#isKept) await rename(join(objects, id.replace('sha256:', '')), folder).catch(() => undefined)
+    this.#isKept = false
   }
 
   async discard(): Promise<void> {

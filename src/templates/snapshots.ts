@@ -8,11 +8,14 @@ import { mkdirSync } from 'node:fs'
 import { readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SandboxError } from '../contract/errors.js'
+import type { Faults } from '../contract/faults.js'
 import type { SnapshotStore, StoredSnapshot } from '../contract/snapshot-store.js'
 import type { SnapshotInfo } from '../contract/snapshots.js'
 import { folderError, writingTo } from '../sys/folder-error.js'
-import { currentBoot, currentOwner, isAlive, ownerName, parseOwner } from '../sys/owner.js'
+import { sweepDrafts } from '../sys/draft.js'
+import { currentBoot, currentOwner, ownerName, parseOwner } from '../sys/owner.js'
 import { snapshotPlace } from '../sys/places.js'
+import { Sweeper } from '../sys/sweeper.js'
 import { createDraft } from './snapshots-draft.js'
 import { listNames, readName, removeName, writeName } from './snapshots-names.js'
 import { readObject } from './snapshots-object.js'
@@ -31,13 +34,13 @@ interface Places {
 }
 
 /** Nothing is touched before it is used. `folder` is asked for then; nobody else may write to it. */
-export function createSnapshotStore(folder: () => string = snapshotPlace): SnapshotStore {
+export function createSnapshotStore(folder: () => string = snapshotPlace, faults?: Faults): SnapshotStore {
   const places = (): Places => placesBelow(folder())
   return {
     draft: async (template, templateId) => {
       const { top, drafts, objects, names } = places()
       await sweep(top, drafts)
-      return createDraft({ template, templateId }, { folder: newDraft(drafts), objects, point: (name, id) => point({ names, objects }, name, id) })
+      return createDraft({ template, templateId }, { folder: newDraft(drafts), objects, point: (name, id) => point({ names, objects }, name, id), faults })
     },
     find: (reference) => find(places(), reference),
     list: () => list(places()),
@@ -125,25 +128,26 @@ function objectFolder(objects: string, id: string): string {
 }
 
 /** What writers that were killed left in a store and in those within it, of which there may be none; nothing is made. */
-export async function sweepSnapshots(folder: string): Promise<void> {
+export async function sweepSnapshots(folder: string, sweeper = new Sweeper()): Promise<void> {
   const within = await readdir(folder, { withFileTypes: true }).catch(() => [])
-  if (within.some(({ name }) => name === 'drafts')) await sweep(folder, join(folder, 'drafts'))
+  if (within.some(({ name }) => name === 'drafts')) await sweep(folder, join(folder, 'drafts'), sweeper)
+  if (within.some(({ name }) => name === 'names')) sweepDrafts(join(folder, 'names'), sweeper)
   const stores = within.filter((entry) => entry.isDirectory() && entry.name.startsWith(tenantPrefix))
-  for (const { name } of stores) await sweepSnapshots(join(folder, name))
+  for (const { name } of stores) await sweepSnapshots(join(folder, name), sweeper)
 }
 
 /** What cannot be looked at or removed stays: it is in nobody's way. */
-async function sweep(top: string, drafts: string): Promise<void> {
+async function sweep(top: string, drafts: string, sweeper = new Sweeper()): Promise<void> {
   for (const name of await readdir(drafts).catch((error: unknown) => Promise.reject(folderError(top, error)))) {
     const path = join(drafts, name)
-    if (await isLeft(path, name)) await rm(path, { recursive: true, force: true }).catch(() => undefined)
+    const owner = name.split('-')[0] ?? ''
+    if (await isOfHere(path, owner)) await sweeper.attemptSlowly({ kind: 'snapshot', what: path, owner }, () => rm(path, { recursive: true }))
   }
 }
 
-async function isLeft(path: string, name: string): Promise<boolean> {
-  const owner = parseOwner(name.split('-')[0] ?? '')
-  if (owner === undefined) return false
-  if (owner.boot === currentBoot()) return !isAlive(owner)
+async function isOfHere(path: string, name: string): Promise<boolean> {
+  const boot = parseOwner(name)?.boot
+  if (boot === undefined || boot === currentBoot()) return boot !== undefined
   const status = await stat(path).catch(() => undefined)
   return status !== undefined && Date.now() - status.mtimeMs > forgottenMs
 }

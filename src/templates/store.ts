@@ -11,8 +11,10 @@ import { SandboxError } from '../contract/errors.js'
 import type { TemplateDifference, TemplateInfo, TemplateListing } from '../contract/templates.js'
 import { lockFolder } from '../sys/changes-lock.js'
 import { folderError, writingTo } from '../sys/folder-error.js'
-import { currentOwner, isAlive, ownerName, parseOwner } from '../sys/owner.js'
+import { currentOwner, ownerName } from '../sys/owner.js'
 import { templateFolder, templatePlace } from '../sys/places.js'
+import { ownerFirst, sweepNames } from '../sys/sweep-names.js'
+import { Sweeper } from '../sys/sweeper.js'
 import { removeTree } from '../sys/tree-removal.js'
 import { compareTree, hasDefaults, manifestId, type WalkOptions } from './manifest.js'
 import { damagedNote, readRecord, type StoredTemplate } from './record.js'
@@ -145,13 +147,7 @@ export class TemplateStore {
 
   /** Removes what killed builders left, and objects without a name that no sandbox uses. */
   async sweep(): Promise<void> {
-    const drafts = this.part('drafts')
-    for (const file of await readdir(drafts)) {
-      const owner = parseOwner(file.split('-')[0] ?? '')
-      if (owner === undefined || isAlive(owner)) continue
-      await removeTree(join(drafts, file)).catch(() => undefined)
-      await rm(join(drafts, file), { force: true }).catch(() => undefined)
-    }
+    await sweepNames(this.part('drafts'), { kind: 'template', pattern: ownerFirst, sweeper: new Sweeper() })
     for (const object of await this.unnamed()) await this.#bury(object).catch(() => undefined)
   }
 

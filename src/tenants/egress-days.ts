@@ -18,18 +18,16 @@ export class EgressDays {
   readonly #now: () => number
   readonly #days = new Map<string, Day>()
   #timer: NodeJS.Timeout | undefined
+  #lastWritten: Promise<void> = Promise.resolve()
 
   constructor(store: TenantStore, now: () => number) {
     this.#store = store
     this.#now = now
   }
 
-  /** The sum of the day. */
-  add(tenant: string, bytes: number): number {
-    const day = this.#today(tenant)
-    day.pending += bytes
+  add(tenant: string, bytes: number): void {
+    this.#today(tenant).pending += bytes
     if (bytes > 0) this.#timer ??= setTimeout(() => void this.#flushLater(), flushAfterMs).unref()
-    return day.kept + day.pending
   }
 
   used(tenant: string): number {
@@ -44,20 +42,21 @@ export class EgressDays {
   async flush(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    for (const [tenant, day] of this.#days) await this.#write(tenant, day)
+    const writing = async (): Promise<void> => {
+      for (const [tenant, day] of this.#days) await this.#write(tenant, day)
+    }
+    // One after the other: what is pending is written once.
+    const written = this.#lastWritten.then(writing)
+    this.#lastWritten = written.catch(() => undefined)
+    await written
   }
 
   async #write(tenant: string, day: Day): Promise<void> {
     const bytes = day.pending
     if (bytes === 0) return
-    day.pending = 0
-    try {
-      // Another process may have counted too.
-      day.kept = await this.#store.addEgress({ tenant, day: day.day, bytes })
-    } catch (error) {
-      day.pending += bytes
-      throw error
-    }
+    // Another process may have counted too. Until it is written it counts as pending: at no moment as nothing.
+    day.kept = await this.#store.addEgress({ tenant, day: day.day, bytes })
+    day.pending -= bytes
   }
 
   async #flushLater(): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Anomaly } from '../contract/anomalies.js'
 import type { AuditSettings } from '../contract/audit.js'
+import type { SharedBudget } from '../contract/egress.js'
 import { SandboxError } from '../contract/errors.js'
 import type { EventOrigin, EventSink, PlatformEvents } from '../contract/events.js'
 import type { NetworkRecord } from '../contract/network.js'
@@ -20,7 +21,6 @@ export interface Watcher {
 export interface WatcherOrder {
   readonly tenant: string
   onAnomaly(info: SandboxInfo, anomaly: Anomaly): void
-  onTraffic(info: SandboxInfo, bytes: number): void
 }
 
 export interface View {
@@ -40,12 +40,12 @@ export interface HouseParts {
   /** The operator's, beside which each tenant's holds. */
   readonly policy: Policy | undefined
   /** A platform of one tenant's own; the policy is asked for at each use. */
-  readonly open: (order: { readonly tenant: string; readonly policy: () => Policy | undefined }) => Platform
+  readonly open: (order: { readonly tenant: string; readonly policy: () => Policy | undefined; readonly budget: SharedBudget }) => Platform
   readonly watcher: (order: WatcherOrder) => Watcher
   /** One actor's view, in which each act is recorded before its effect. */
   view(platform: Platform, view: View): Platform
-  /** The day's bytes are spent: what a tenant's sandboxes may reach is taken away. */
-  onCutOff(tenant: string, sandbox: string): Promise<void>
+  /** The day's bytes of a tenant are spent: its sandboxes reach nothing until there are more. */
+  onSpent(tenant: string): Promise<void>
   /** Sandboxes of an earlier server, for whoever listens. */
   readonly lost: { readonly lost: readonly { readonly sandbox: string; readonly tenant: string; readonly agent?: string }[]; readonly reason: string }
   /** When all platforms are closed. */
@@ -139,31 +139,36 @@ export class TenantHouse implements House {
     const quotas = toldQuotas(this.#parts.quotas, events)
     const rules = new TenantRules(this.#parts.policy)
     const policy = (): Policy | undefined => rules.policy
-    const own = open({ tenant, policy })
+    const own = open({ tenant, policy, budget: this.#budgetOf(tenant, quotas) })
     const watcher = watcherOf({
       tenant,
       onAnomaly: (sandbox, anomaly) => this.#parts.events.tell({ ...originOf(sandbox), tenant, type: 'anomaly', ...anomaly }),
-      // Rejected only once all is closed, and then nothing is sent any more.
-      onTraffic: (_, bytes) => void this.#spend(tenant, { bytes, platform: own }).catch(() => undefined),
     })
     const onBorn = (born: SandboxInfo): Promise<void> => this.#following(watcher.follow(own, born))
     const platform = meteredPlatform(own, { tenant, quotas, policy, onBorn, retell: (records, born) => watcher.retell(records, born) })
     return { platform, watcher, rules }
   }
 
-  /** Once the day's bytes are spent, nothing that lives goes anywhere any more; what is made with a network is refused. */
-  async #spend(tenant: string, { bytes, platform }: { readonly bytes: number; readonly platform: Platform }): Promise<void> {
-    // What cannot be counted is let out no more.
-    if (bytes === 0 || (await this.#parts.quotas.spend(tenant, bytes).catch(() => false))) return
-    const told: Promise<void>[] = []
-    for await (const { id, spec } of platform.list()) {
-      if (spec.network === false || spec.network.allow?.length === 0) continue
-      // Owed to the trail, and not waited for here: on a full disk everything would go on until there is room.
-      told.push(this.#parts.onCutOff(tenant, id))
-      // One that has ended has nothing to close either.
-      await platform.network.update(id, { allow: [] }).catch(() => platform.close(id).catch(() => undefined))
+  /** Told once, to the trail and to those who listen, whenever its last byte is taken. */
+  #budgetOf(tenant: string, quotas: Quotas): SharedBudget {
+    const budget = quotas.egressOf(tenant)
+    return {
+      words: budget.words,
+      get leftBytes() {
+        return budget.leftBytes
+      },
+      take: (bytes) => {
+        budget.take(bytes)
+        if (bytes > 0 && budget.leftBytes <= 0) void this.#spent(tenant, quotas)
+      },
     }
-    await Promise.all(told)
+  }
+
+  async #spent(tenant: string, quotas: Quotas): Promise<void> {
+    const { used, limit } = await quotas.usage(tenant).then(({ egressPerDay }) => egressPerDay)
+    const reason = `quota egressPerDay of tenant ${tenant} is spent: its sandboxes reach nothing until midnight UTC`
+    this.#parts.events.tell({ type: 'quota', tenant, quota: 'egressPerDay', used, limit: limit ?? used, reason })
+    await this.#parts.onSpent(tenant)
   }
 
   #following(followed: Promise<void>): Promise<void> {

@@ -7,6 +7,7 @@ import type { OneShot, PlatformPools } from '../contract/pools.js'
 import type { SpecInput } from '../contract/spec.js'
 import type { QuotaLease, QuotaRequest, Quotas } from '../contract/tenants.js'
 import { planSandbox } from '../policy/apply.js'
+import { KnownWishes } from './known-wishes.js'
 
 export interface MeterOptions {
   readonly tenant: string
@@ -106,6 +107,7 @@ const nothing: QuotaRequest = { sandboxes: 0, cpus: 0, memory: 0, disk: 0 }
 class Meter {
   readonly #options: MeterOptions
   readonly #leases = new Map<string, QuotaLease>()
+  readonly #wishes = new KnownWishes((spec, policy) => requestOf(planSandbox(spec, policy)))
 
   constructor(options: MeterOptions) {
     this.#options = options
@@ -113,7 +115,7 @@ class Meter {
 
   /** What a spec takes once policies have completed it. Throws as creating it would. */
   wish(spec: SpecInput): QuotaRequest {
-    return requestOf(planSandbox(spec, this.#options.policy()))
+    return this.#wishes.of(spec, this.#options.policy())
   }
 
   reserve(request: QuotaRequest): Promise<QuotaLease> {

@@ -2,6 +2,7 @@
  * What tenants use of what they may. It is counted in the process that owns their sandboxes, in one turn of it, so that no two who ask at once both get the last one; with that process the
  * sandboxes end, and so do the leases. What was sent in a day is kept in the store.
  */
+import type { SharedBudget } from '../contract/egress.js'
 import { SandboxError } from '../contract/errors.js'
 import { bytesInUnits } from '../contract/quantities.js'
 import type { QuotaLease, QuotaLimits, QuotaName, QuotaRequest, Quotas, QuotaUse, TenantUsage } from '../contract/tenants.js'
@@ -50,13 +51,26 @@ export class QuotaKeeper implements Quotas {
     return this.#lease(tenant, { account, wanted })
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- another store would be waited for
-  async spend(tenant: string, egressBytes: number): Promise<boolean> {
-    const used = this.#days.add(tenant, egressBytes)
-    return used < (this.#quotasOf(tenant).egressPerDay ?? Infinity)
+  egressOf(tenant: string): SharedBudget {
+    const limit = new Fresh(() => this.#quotasOf(tenant).egressPerDay ?? Infinity, this.#now)
+    const left = (): number => Math.max(0, limit.value - this.#days.used(tenant))
+    return {
+      words: 'the bytes that may be sent and received in a day are spent',
+      get leftBytes() {
+        try {
+          return left()
+        } catch {
+          // What cannot be counted is let out no more.
+          return 0
+        }
+      },
+      take: (bytes) => {
+        if (bytes > 0) this.#days.add(tenant, bytes)
+      },
+    }
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as above
+  // eslint-disable-next-line @typescript-eslint/require-await -- another store would be waited for
   async usage(tenant: string): Promise<TenantUsage> {
     const quotas = this.#quotasOf(tenant)
     const account = this.#accounts.get(tenant)
@@ -145,6 +159,29 @@ export class QuotaKeeper implements Quotas {
     const made = { held: { sandboxes: 0, cpus: 0, memory: 0, disk: 0 }, creates: new RateWindow({ windowMs: 60_000, slices: 600 }) }
     this.#accounts.set(tenant, made)
     return made
+  }
+}
+
+const freshMs = 1000
+
+/** What is asked for with every piece of a stream, and looked up once a second. */
+class Fresh {
+  readonly #read: () => number
+  readonly #now: () => number
+  #value = 0
+  #until = -Infinity
+
+  constructor(read: () => number, now: () => number) {
+    this.#read = read
+    this.#now = now
+  }
+
+  get value(): number {
+    const now = this.#now()
+    if (now < this.#until && now >= this.#until - freshMs) return this.#value
+    this.#value = this.#read()
+    this.#until = now + freshMs
+    return this.#value
   }
 }
 

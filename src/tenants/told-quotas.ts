@@ -10,7 +10,7 @@ export function toldQuotas(quotas: Quotas, sink: EventSink): Quotas {
         if (error instanceof SandboxError && error.code === 'quota') sink.tell({ type: 'quota', tenant, ...numbersOf(error), reason: error.message })
         throw error
       }),
-    spend: (tenant, bytes) => quotas.spend(tenant, bytes),
+    egressOf: (tenant) => quotas.egressOf(tenant),
     usage: (tenant) => quotas.usage(tenant),
   }
 }

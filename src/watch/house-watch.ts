@@ -1,6 +1,7 @@
 /** All that watches a server: figures, spans and the log, behind the few hooks that a server and a house have for them. */
 import type { PlatformEvents } from '../contract/events.js'
 import type { Platform } from '../contract/platform.js'
+import type { RequestLine } from '../contract/wire/request-line.js'
 import { meterEvents } from './event-meters.js'
 import { type Exposition, expose } from './exposition.js'
 import type { LogFacts, Logger } from './logger.js'
@@ -10,19 +11,7 @@ import { Registry } from './registry.js'
 import type { Tracing } from './tracing.js'
 import { watchedPlatform } from './watched-platform.js'
 
-/** What a server says of a request when it has answered. */
-export interface AnsweredRequest {
-  readonly request: string
-  readonly method: string
-  /** The name of the route; empty where there is none. */
-  readonly route: string
-  readonly status: number
-  readonly ms: number
-  readonly tenant?: string
-  readonly key?: string
-  readonly error?: string
-  readonly defect?: string
-}
+type AnsweredRequest = Omit<RequestLine, 'at'>
 
 export interface HouseWatchOptions extends ProcessMeterOptions {
   /** Not given: nothing is logged. */

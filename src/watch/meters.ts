@@ -101,7 +101,11 @@ function houseMeters(registry: Registry): Pick<Meters, HouseMeters> {
     events: registry.counter({ name: 'glovebox_events', help: 'Events that were told, by type.', labels: ['type'] }),
     eventsMissed: registry.counter({ name: 'glovebox_events_missed', help: 'Events that these figures are without, because there were too many at once.' }),
     anomalies: registry.counter({ name: 'glovebox_anomalies', help: 'Anomalies that were found, by kind.', labels: ['kind'] }),
-    quotas: registry.counter({ name: 'glovebox_quota_refusals', help: 'Requests that were refused for a quota.', labels: ['quota'] }),
+    quotas: registry.counter({
+      name: 'glovebox_quota_refusals',
+      help: 'Requests that were refused for a quota, and quotas of a day that were spent.',
+      labels: ['quota'],
+    }),
     auditAppends: registry.histogram({
       name: 'glovebox_audit_append_duration_seconds',
       help: 'How long it took until a record of the audit trail was on the disk.',

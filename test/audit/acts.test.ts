@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { PlatformEvent } from '../../src/contract/events.js'
-import type { AuditRecord, AuditTrail } from '../../src/contract/audit.js'
+import type { AuditEntry, AuditRecord, AuditTrail } from '../../src/contract/audit.js'
 import { canonicalJson } from '../../src/contract/canonical-json.js'
 import type { SandboxError } from '../../src/contract/errors.js'
 import type { Platform } from '../../src/contract/platform.js'
@@ -130,6 +130,38 @@ describe('an act', () => {
     await platform.close(id)
     await expect(direct.info(id)).rejects.toMatchObject({ code: 'closed' })
     expect(calls).toEqual(['sandbox.close'])
+  })
+
+  test('that is a run of its own is in the trail before anything of it runs, though what it runs in is found meanwhile', async () => {
+    await using home = await ownHouse({ tenants: [{ id: 'one' }] })
+    const direct = await home.as('one')
+    const { trail } = home.ledger
+    const order: string[] = []
+    let isAsked = (): void => undefined
+    const asked = new Promise<void>((resolve) => (isAsked = resolve))
+    const slow: AuditTrail = Object.assign(Object.create(trail) as AuditTrail, {
+      append: async (entry: AuditEntry) => {
+        await asked
+        const appended = await trail.append(entry)
+        order.push('written')
+        return appended
+      },
+      finish: trail.finish.bind(trail),
+    })
+    const run: Platform['pools']['run'] = async (place, request, { after, ...rest } = {}) => {
+      order.push('asked for')
+      isAsked()
+      await after
+      order.push('begins')
+      return direct.pools.run(place, request, rest)
+    }
+    const settings = { code: 'full', env: 'names', receipts: 'asked' } as const
+    const below: Platform = { ...direct, pools: { ...direct.pools, run } }
+    const platform = auditedPlatform(below, { trail: slow, actor: actorOf('one'), tenant: 'one', settings, agentOf: () => undefined })
+    const shot = await platform.pools.run({ spec: plain }, { command: ['true'], output: {} })
+    await readAll(shot.program.output)
+    await shot.release()
+    expect(order).toEqual(['asked for', 'written', 'begins'])
   })
 
   test('of a tenant that wants only hashes has neither command nor code', async () => {

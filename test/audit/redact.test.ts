@@ -52,6 +52,13 @@ describe('what is written down', () => {
     expect(redactText(text)).toContain(redacted)
   })
 
+  test.each([`gbx_${'a'}_b`, 'pwd=abcd', 'token: x'.padEnd(12, 'x'), `AKIA${'ABCDEFGH23456789'}`, '--token abc', 'a1://b:c@d', `Bearer\t${letters(16)}`])(
+    'has no secret that is as short as one can be: %s',
+    (text) => {
+      expect(redactText(text)).toContain(redacted)
+    },
+  )
+
   test.each([
     'print("hello")',
     'pip install requests==2.31',

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { renderChart } from '../../src/bench/chart.js'
+import { renderLines } from '../../src/bench/line-chart.js'
 import { amount, renderMarkdown } from '../../src/bench/markdown.js'
 import type { Report } from '../../src/bench/report.js'
 import { renderSummary } from '../../src/bench/summary.js'
@@ -52,6 +53,37 @@ describe('the chart', () => {
 
   test('of nothing is none', () => {
     expect(renderChart(report(idle))).toBeUndefined()
+  })
+})
+
+describe('the chart of what changes over time', () => {
+  const panels = [
+    {
+      title: 'Memory',
+      unit: 'MiB',
+      lines: [
+        {
+          name: 'a <line> & more',
+          points: [
+            [0, 10],
+            [30, 42],
+            [60, 20],
+          ] as const,
+        },
+      ],
+    },
+    { title: 'Nothing', unit: '', lines: [{ name: 'none', points: [] }] },
+  ]
+
+  test('is what its golden file says', async () => {
+    await expect(renderLines('Over time', panels, { 'warm-up over': 15 })).toMatchFileSnapshot('golden/lines.svg')
+  })
+
+  test('has every point within its panel, and the highest value below its top', () => {
+    const [, points = ''] = /<polyline points="([^"]+)"/.exec(renderLines('Over time', panels)) ?? []
+    const places = points.split(' ').map((point) => point.split(',').map(Number))
+    expect(places.map(([x]) => x)).toEqual([70, 497, 924])
+    expect(places.every(([, y = 0]) => y > 56 && y < 56 + 150)).toBe(true)
   })
 })
 

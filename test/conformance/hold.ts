@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { allCases, type CaseResult, runCases, type Subject } from '../../src/conformance/index.js'
 import { usualPatienceMs } from '../../src/conformance/run-cases.js'
-import { type DockerEngine, noDockerEngine, startDockerEngine } from '../docker-engine.js'
+import { type DockerEngine, noEngineFor, startEngineFor } from '../docker-engine.js'
 import { skipGroup } from '../unless.js'
 import { keepRecord } from './record.js'
 import { createWorld, type DriverName, type Twist, type World } from './world.js'
@@ -21,7 +21,7 @@ export function isEnginesOwn(id: string): boolean {
 
 /** Every case as a test of its own, skipped for the reason the subject's probe gives. The docker driver gets an engine of its own where there can be one. */
 export function hold(driver: DriverName, depth: 'driver' | 'engine' | 'client', { isDeep = () => false, ...twist }: HoldOptions = {}): void {
-  const impossible = driver === 'docker' ? noDockerEngine() : undefined
+  const impossible = noEngineFor(driver)
   describe(`${driver} at ${depth} depth`, () => {
     skipGroup(impossible ?? false)
     let world: World | undefined
@@ -31,7 +31,7 @@ export function hold(driver: DriverName, depth: 'driver' | 'engine' | 'client', 
     const results: CaseResult[] = []
     beforeAll(async () => {
       if (impossible !== undefined) return
-      engine = driver === 'docker' ? await startDockerEngine() : undefined
+      engine = await startEngineFor(driver)
       world = await createWorld(engine ? { docker: engine.address } : {})
       subject = await world[`${depth}Subject`](driver, twist)
       absent = absenceOf(subject)

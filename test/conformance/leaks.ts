@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { leftoversOf, type Subject } from '../../src/conformance/index.js'
 import { absenceOf } from './hold.js'
-import { noDockerEngine, startDockerEngine } from '../docker-engine.js'
+import { noEngineFor, startEngineFor } from '../docker-engine.js'
 import { skipGroup } from '../unless.js'
 import { createWorld, type DriverName } from './world.js'
 
@@ -23,13 +23,13 @@ async function live(subject: Subject, n: number): Promise<void> {
 }
 
 export function leakNothing(driver: DriverName, { total = usualTotal }: LeakOptions = {}): void {
-  const impossible = driver === 'docker' ? noDockerEngine() : undefined
+  const impossible = noEngineFor(driver)
   describe(driver, () => {
     skipGroup(impossible ?? false)
     test(`${total} sandboxes created and closed leave processes, mounts, cgroups, files and descriptors as they were`, { timeout: 600_000 }, async ({
       skip,
     }) => {
-      await using engine = driver === 'docker' ? await startDockerEngine() : undefined
+      await using engine = await startEngineFor(driver)
       await using world = await createWorld(engine ? { docker: engine.address } : {})
       const subject = await world.engineSubject(driver)
       const absent = absenceOf(subject)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { allCases, runCases } from '../../src/conformance/index.js'
-import { createHostView } from './host-view.js'
+import { createHostView } from '../../src/verify/host-view.js'
 import { createUnwalledSubject } from './subjects/unwalled-subject.js'
 
 /** What the host itself refuses to an ordinary user, walls or not; only as root can these show that they see a missing wall. */

@@ -3,25 +3,27 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { connectWarden } from '../../src/channel/index.js'
 import type { Subject } from '../../src/conformance/index.js'
-import type { Driver } from '../../src/contract/driver.js'
+import type { Driver, Probe } from '../../src/contract/driver.js'
 import type { Platform } from '../../src/contract/platform.js'
 import { engineOptions } from '../../src/compose.js'
 import { createBwrapDriver } from '../../src/drivers/bwrap/driver.js'
 import { createOciDriver } from '../../src/drivers/oci/driver.js'
 import { createGvisorDriver } from '../../src/drivers/oci/gvisor-driver.js'
 import { createDockerDriver } from '../../src/drivers/docker/driver.js'
+import { createDockerSandboxDriver } from '../../src/drivers/docker/sandbox-driver.js'
 import { createFakeDriver } from '../../src/drivers/fake/driver.js'
 import { Engine } from '../../src/engine/engine.js'
 import type { EngineAddress } from '../../src/sys/docker/address.js'
 import { cachePlace, statePlace } from '../../src/sys/places.js'
 import { createSeccompCompiler } from '../../src/sys/seccomp.js'
 import { createHostTemplates } from '../../src/templates/host.js'
+import { isOfATest } from '../mounts.js'
 import { type Served, serve } from '../server/plain-house.js'
-import { createHostView, type PlantedHostView } from './host-view.js'
+import { createHostView, type PlantedHostView } from '../../src/verify/host-view.js'
+import { createPlatformSubject } from '../../src/verify/platform-subject.js'
 import { createDriverSubject } from './subjects/driver-subject.js'
-import { createEngineSubject } from './subjects/engine-subject.js'
 
-export type DriverName = 'fake' | 'bwrap' | 'oci:crun' | 'oci:runc' | 'oci:runsc' | 'docker'
+export type DriverName = 'fake' | 'bwrap' | 'oci:crun' | 'oci:runc' | 'oci:runsc' | 'docker' | 'docker:runsc'
 
 /** How a subject is made other than it should be. */
 export interface Twist {
@@ -54,7 +56,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const store = join(temporary, 'snapshots')
   // Folders of the store itself are there before anyone looks what is left.
   for (const name of ['drafts', 'names', 'objects']) mkdirSync(join(store, name), { recursive: true, mode: 0o700 })
-  const host = await createHostView({ ownFolders: [temporary], sharedFolders: [statePlace()] })
+  const host = await createHostView({ ownFolders: [temporary], sharedFolders: [statePlace()], isOthers: isOfATest })
   process.env.TMPDIR = temporary
   const templates = createHostTemplates()
   const compiler = createSeccompCompiler({ cacheDir: join(cachePlace(), 'seccomp') })
@@ -68,6 +70,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     'oci:runc': () => createOciDriver('runc'),
     'oci:runsc': () => createGvisorDriver(),
     docker: () => createDockerDriver(options.docker ? { address: options.docker } : {}),
+    'docker:runsc': () => createDockerSandboxDriver(options.docker ? { address: options.docker } : {}),
   }
   const driver = (name: DriverName): Driver => made[name]()
   return {
@@ -87,14 +90,15 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         filter: twist.filter ?? filter,
       })
       platforms.push(engine)
-      return createEngineSubject({ platform: twist.platform?.(engine) ?? engine, driver: name, host })
+      const platform = twist.platform?.(engine) ?? engine
+      return createPlatformSubject({ platform, probe: await probeOf(platform, name), host })
     },
     clientSubject: async (name) => {
       const engine = new Engine({ ...engineOptions({ drivers: [driver(name)], snapshotDir: store }), templates, filter })
       const served = await serve(engine, join(temporary, `${servers.length}.sock`))
       servers.push(served)
       platforms.push(engine)
-      return createEngineSubject({ platform: served.client, driver: name, host, depth: 'client' })
+      return createPlatformSubject({ platform: served.client, probe: await probeOf(served.client, name), host, depth: 'client' })
     },
     [Symbol.asyncDispose]: async () => {
       for (const server of servers) await server[Symbol.asyncDispose]()
@@ -105,4 +109,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       rmSync(temporary, { recursive: true })
     },
   }
+}
+
+async function probeOf(platform: Platform, name: DriverName): Promise<Probe> {
+  const probe = (await platform.probe()).find(({ driver }) => driver === name)
+  if (!probe) throw new Error(`the platform has no driver ${name}`)
+  return probe
 }

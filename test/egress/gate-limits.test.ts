@@ -138,6 +138,49 @@ describe('bytes of connections', () => {
     expect(await received(await next.dial(), 3000)).toBe(3000)
     next.finish()
   })
+
+  test('of a limit that was lowered below what was used: none passes any more', async () => {
+    let arrived = 0
+    await using server = await serve((socket) => void socket.on('data', (chunk) => (arrived += chunk.length)))
+    const rules = (bytes: number) => rulesOf({ allow: [`127.0.0.1:${server.port}`], bytes })
+    await using opened = openGate({ rules: rules(5000) })
+    const permit = permitted(await opened.ask('127.0.0.1', server.port))
+    const { stream } = await permit.dial()
+    await new Promise((resolve) => stream.write(Buffer.alloc(3000), resolve))
+    await expect.poll(() => arrived).toBe(3000)
+    opened.gate.update(rules(2000))
+    const closed = closing(stream)
+    stream.write(Buffer.alloc(2000))
+    await closed
+    permit.finish()
+    expect([arrived, opened.gate.summary().bytesUp]).toEqual([3000, 3000])
+  })
+
+  test('of a budget that sandboxes share pass until its last one, whoever carries them; none begins when it is spent, and all again when there is more', async () => {
+    let arrived = 0
+    await using server = await serve((socket) => void socket.on('data', (chunk) => (arrived += chunk.length)))
+    const budget = { leftBytes: 1_000_000, words: 'all is spent', take: (bytes: number) => void (budget.leftBytes -= bytes) }
+    const rules = rulesOf({ allow: [`127.0.0.1:${server.port}`] })
+    await using one = openGate({ rules, budget })
+    await using other = openGate({ rules, budget })
+    const permits = await Promise.all([one, other, one, other].map(async ({ ask }) => permitted(await ask('127.0.0.1', server.port))))
+    const uploads = permits.map(async (permit) => {
+      const { stream } = await permit.dial()
+      const closed = closing(stream)
+      // Until it is cut off: each alone would be far more than there is.
+      while (!stream.destroyed) await Promise.race([closed, new Promise((resolve) => stream.write(Buffer.alloc(10_007), resolve))])
+      await closed
+      permit.finish()
+    })
+    await Promise.all(uploads)
+    expect(budget.leftBytes).toBe(0)
+    expect(one.gate.summary().bytesUp + other.gate.summary().bytesUp).toBe(1_000_000)
+    expect(arrived).toBeLessThanOrEqual(1_000_000)
+    for (const { ask } of [one, other])
+      expect(denied(await ask('127.0.0.1', server.port))).toMatchObject({ code: 'budget', status: 429, reason: 'all is spent' })
+    budget.leftBytes = 10
+    permitted(await other.ask('127.0.0.1', server.port)).finish()
+  })
 })
 
 describe('places', () => {

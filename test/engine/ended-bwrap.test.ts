@@ -41,3 +41,9 @@ test('nor are those of liners, whatever they left', { timeout: 60_000 }, async (
   const command = '(setsid sleep 100 >/dev/null 2>&1 &)'
   expect(await leftOf(30, () => lined.sandbox.startLined({ command }, undefined))).toBeLessThan(fewAreLeft)
 })
+
+test('nor are those of which nobody can tell what they left, but for what it takes to end that', { timeout: 60_000 }, async () => {
+  await using platform = createPlatform()
+  const { id } = await platform.create({ driver: 'fake', minTier: 'none' })
+  expect(await leftOf(60, () => platform.start(id, { command: ['true'] }))).toBeLessThan(fewAreLeft)
+})

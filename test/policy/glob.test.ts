@@ -45,6 +45,7 @@ describe('a glob', () => {
     ['{}', "glob: '{}' stands for an empty pattern"],
     ['a\\', "glob: 'a\\' ends in a backslash"],
     ['{1,2,3,4}{1,2,3,4}{1,2,3,4}{1,2}', "glob: '{1,2,3,4}{1,2,3,4}{1,2,3,4}{1,2}' stands for more than 64 patterns"],
+    [`{a,b,c,d}${'x'.repeat(600)}`, expect.stringContaining('stands for patterns of 2404 characters; at most 2048 are possible')],
   ])('%j is refused by name', (pattern, message) => {
     expect(refusalOf(() => parseGlob(pattern))).toEqual(['invalid', message])
   })

@@ -9,7 +9,7 @@ import type { Scope, TenantInput } from '../../src/contract/tenants.js'
 import type { Driver } from '../../src/contract/driver.js'
 import { createFakeDriver } from '../../src/drivers/fake/driver.js'
 import { localActor, openHouse, openLedger } from '../../src/ledger.js'
-import type { RequestLine } from '../../src/server/requests.js'
+import type { RequestLine } from '../../src/contract/wire/request-line.js'
 import { GloveboxServer, type ServerOptions } from '../../src/server/server.js'
 import { nodeTransport } from '../../src/sys/http-transport.js'
 

@@ -104,6 +104,29 @@ describe('streams', () => {
     expect(other.json().id).not.toBe(answers[0]?.json().id)
   })
 
+  test('S-19 a run and a program are done once for a key, and a stream takes none', async () => {
+    const key = await own.key('red')
+    const { id } = await own.client(key).create(plain)
+    const asked = [
+      ['/v1/runs', { command: ['sh', '-c', 'echo $$; sleep 0.2'], sandbox: plain }],
+      [`/v1/sandboxes/${id}/processes`, { command: ['sleep', '60'], background: true }],
+    ] as const
+    for (const [path, body] of asked) {
+      const ask = (accept = 'application/json') => own.ask(path, { key, body, headers: { 'idempotency-key': `once ${path}`.replaceAll(' ', '-'), accept } })
+      const answers = [...(await Promise.all([ask(), ask(), ask()])), await ask()]
+      expect([new Set(answers.map(({ text }) => text)).size, answers[0]?.status]).toEqual([1, path === '/v1/runs' ? 200 : 201])
+      expect((await ask('application/x-ndjson')).status).toBe(400)
+    }
+    expect(await own.client(key).processes.list(id)).toHaveLength(1)
+  })
+
+  test('S-19 the same wish of an admin for two tenants is two wishes', async () => {
+    const key = await own.key('default', 'admin')
+    const ask = (tenant: string) => own.ask('/v1/sandboxes', { key, body: plain, headers: { 'idempotency-key': 'for-each', 'glovebox-tenant': tenant } })
+    const [red, blue] = [await ask('red'), await ask('blue')]
+    expect([red.status, blue.status, red.json().id === blue.json().id]).toEqual([201, 201, false])
+  })
+
   test('S-19 closing twice is quiet, and closing while programs start leaves nothing', async () => {
     const client = own.client(key)
     const { id } = await client.create(plain)

@@ -1,5 +1,5 @@
 // Figures, events and lines of the log, as those get them who ask a server for them.
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -101,4 +101,28 @@ test('the log has one line a request, by route and without what was asked for', 
   const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
   expect(told[0]).toMatchObject({ level: 'info', route: 'sandboxes.create', method: 'POST', tenant: 'default', request: expect.any(String) as string })
   expect(lines.join('')).not.toMatch(/SECRET|gbx_a-key/)
+})
+
+/** `name{label,label}` as the page has them in a table of the section. */
+function describedFigures(): Map<string, readonly string[]> {
+  const page = readFileSync(new URL('../../docs/server.md', import.meta.url), 'utf8')
+  const section = page.slice(page.indexOf('## Figures'), page.indexOf('## When it stops'))
+  const named = [...section.matchAll(/`((?:glovebox|process|nodejs)_[a-z_]+)(?:\{([a-z,]+)\})?`/g)]
+  return new Map(named.map(([, name = '', labels]) => [name, labels?.split(',') ?? []]))
+}
+
+test('every figure that is given is described by its name and labels, and every one that is described is given', async () => {
+  const { id } = await served.client.create(spec)
+  await (await served.client.start(id, { command: ['true'] })).ended
+  await served.client.close(id)
+  const { text } = await ask('/v1/metrics', {})
+  const described = describedFigures()
+  const given = [...text.matchAll(/^# TYPE (\S+) \S+$/gm)].map(([, name = '']) => name)
+  expect([...described.keys()].sort()).toEqual(given.sort())
+  const samples = [...text.matchAll(/^([a-z_]+?)(?:_bucket|_sum|_count)?(?:\{(.*)\})? \S+$/gm)].filter(([, name = '']) => described.has(name))
+  expect(samples.length).toBeGreaterThan(10)
+  for (const [, name = '', labels = ''] of samples) {
+    const own = [...labels.matchAll(/([a-z_]+)="/g)].map(([, label = '']) => label).filter((label) => label !== 'le')
+    expect([name, own.sort()]).toEqual([name, [...(described.get(name) ?? [])].sort()])
+  }
 })

@@ -14,7 +14,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }))
 
 test('a record is there from claim to release', () => {
-  const records = createCellRecords({ folder, sweep: () => undefined })
+  const records = createCellRecords({ folder, remains: () => [] })
   const record = records.claim('abc')
   expect(readdirSync(folder)).toEqual([`${ownerName(currentOwner())}-abc`])
   record.release()
@@ -26,7 +26,11 @@ test('only cells of dead owners are swept', () => {
   writeFileSync(join(folder, `${ownerName(currentOwner())}-living`), '')
   writeFileSync(join(folder, `${ownerName({ ...currentOwner(), startTime: '1' })}-dead`), '')
   const swept: string[] = []
-  createCellRecords({ folder, sweep: (cellId) => swept.push(cellId) })
+  const remains = (cellId: string): number[] => {
+    swept.push(cellId)
+    return []
+  }
+  createCellRecords({ folder, remains })
   expect(swept).toEqual(['dead'])
   expect(readdirSync(folder)).toEqual([`${ownerName(currentOwner())}-living`])
 })

@@ -152,6 +152,13 @@ describe('a run', () => {
     expect(runsOf().sort()).toEqual(['r1', 'r2', 'r3'])
   })
 
+  it('that begins as soon as there are groups is the only one for which any is made', async () => {
+    const cell = await create()
+    expect(begin(cell).name).toBe('r1')
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+    expect(cell.places('r2').filter((path) => path.endsWith('/r2') && existsSync(path))).toEqual([])
+  })
+
   testUnless(isUnified && 'version 2 begins no counts anew')('that was the first leaves its group to the second, which tells only its own counts', async () => {
     const cell = await create({ memoryBytes: 256 * MiB, cpus: 2 })
     // The group of the first is made when nothing else is to be done.

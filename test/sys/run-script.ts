@@ -18,8 +18,14 @@ export interface Script {
 /** Our own code finds its package by where it lies, which must stay so in a bundle elsewhere. */
 const home = JSON.stringify(new URL('../../src/sys/native.ts', import.meta.url).href)
 
-/** Starts a TypeScript program in a node process of its own. */
-export async function startScript(program: URL, argv: readonly string[] = [], wrapper: readonly string[] = []): Promise<Script> {
+export interface Bundled {
+  /** Of the one file that it is now. */
+  readonly path: string
+  [Symbol.dispose](): void
+}
+
+/** For a program that is started often. */
+export async function bundleScript(program: URL): Promise<Bundled> {
   const folder = mkdtempSync(join(tmpdir(), 'gbx-script-'))
   // Whoever a wrapper makes of us may read it.
   chmodSync(folder, 0o755)
@@ -34,12 +40,18 @@ export async function startScript(program: URL, argv: readonly string[] = [], wr
     define: { 'import.meta.url': home },
     logLevel: 'error',
   })
-  const [file, ...rest] = [...wrapper, process.execPath, outfile, ...argv] as [string, ...string[]]
+  return { path: outfile, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/** Starts a TypeScript program in a node process of its own. */
+export async function startScript(program: URL, argv: readonly string[] = [], wrapper: readonly string[] = []): Promise<Script> {
+  const bundled = await bundleScript(program)
+  const [file, ...rest] = [...wrapper, process.execPath, bundled.path, ...argv] as [string, ...string[]]
   const child = spawn(file, rest, { stdio: ['pipe', 'pipe', 'pipe'] })
   const closed = new Promise<[number | null, NodeJS.Signals | null]>((resolve) => child.once('close', (code, signal) => resolve([code, signal])))
   const ended = (async () => {
     const [stdout, stderr, [code, signal]] = await Promise.all([text(child.stdout), text(child.stderr), closed])
-    rmSync(folder, { recursive: true })
+    bundled[Symbol.dispose]()
     return { stdout, stderr, code, signal }
   })()
   return { child, firstLine: lineOf(child.stdout), ended }

@@ -6,6 +6,7 @@
 #include "../frame.h"
 #include "../wire.h"
 #include "files.h"
+#include "lines.h"
 
 static uint64_t chance_next(struct chance *chance)
 {
@@ -117,6 +118,16 @@ static void add_stat(struct input *input, struct chance *chance)
   add(input, line, (size_t)length);
 }
 
+static void add_told(struct input *input, struct chance *chance)
+{
+  add_string(input, "/workspace");
+  for (int list = 0; list < 2; list++) {
+    uint32_t count = 1 + chance_below(chance, 4);
+    add_u32(input, count);
+    for (uint32_t i = 0; i < count; i++) add_string(input, list ? "A=b" : "word");
+  }
+}
+
 static void mutate(struct input *input, struct chance *chance)
 {
   static const uint32_t edges[] = { 0, 1, 0x7f, 0xff, 0x100, 0xffff, 0x10000, 0x10001, 0x1ffff, 0x20000, 0x400000, 0x400001, 0x7fffffff, 0x80000000, 0xfffffffc, 0xffffffff };
@@ -152,6 +163,8 @@ void input_make(struct input *input, struct chance *chance, uint32_t kind)
   if (kind == INPUT_START) add_start(input, chance);
   if (kind == INPUT_RULES) add_rules(input, chance);
   if (kind == INPUT_STAT) add_stat(input, chance);
+  if (kind == INPUT_TOLD) add_told(input, chance);
+  if (kind >= INPUT_WARDEN_WORDS) lines_seed(input, chance, kind);
   if (kind == INPUT_FILES_REQUEST) files_request_seed(input, chance);
   if (kind == INPUT_FILES_ARCHIVE) files_archive_seed(input, chance);
   if (kind == INPUT_FILES_STREAM) files_stream_seed(input, chance);

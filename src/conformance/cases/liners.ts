@@ -1,7 +1,8 @@
 /** Runs of one cell, each in a liner of its own: contained as any, and apart from those before it, beside it and after it. */
 import { ensure, ensureExited, ensureSame, text } from '../check.js'
 import { randomName } from '../guest.js'
-import type { Case, Subject, SubjectLined, SubjectSandbox } from '../subject.js'
+import { inLiners } from '../places.js'
+import type { Case, Subject, SubjectLined } from '../subject.js'
 import { fileIsolationCases } from './isolation-files.js'
 import { kernelIsolationCases } from './isolation-kernel.js'
 import { networkIsolationCases } from './isolation-network.js'
@@ -151,25 +152,6 @@ const forkBomb: Case = {
 
 /** What needs a second run in the same place, or what no liner has. */
 const elsewhere = ['isolation/neighbours']
-
-/** Every run of it in a liner. */
-function inLiners(subject: Subject): Subject {
-  const absent = (): never => {
-    throw new Error('a run in a liner is by itself')
-  }
-  return {
-    name: `${subject.name}, in liners`,
-    depth: subject.depth,
-    probe: subject.probe,
-    host: subject.host,
-    open: async (spec = {}): Promise<SubjectSandbox> => {
-      ensure(subject.lined !== undefined, 'what says that it has liners must give them', subject.name)
-      const lined = await subject.lined(spec)
-      const rest = { start: absent, pause: absent, resume: absent, exchange: absent, files: {} as SubjectSandbox['files'] }
-      return { ...rest, run: (command, options) => lined.run(command, options), close: () => lined.close() }
-    },
-  }
-}
 
 /** The walls of a cell, tried from inside a liner. */
 function contained(candidate: Case): Case {

@@ -27,6 +27,12 @@ export function encodeFrame(type: FrameType, payload: Uint8Array): Uint8Array {
 export class FrameReader {
   #held: Uint8Array[] = []
   #heldBytes = 0
+  readonly #most: number
+
+  /** Longer ones than `most` are none. */
+  constructor(most = mostFrameBytes) {
+    this.#most = most
+  }
 
   /** All frames that are whole with this. Throws when what comes is no frame. */
   push(piece: Uint8Array): readonly WireFrame[] {
@@ -46,7 +52,7 @@ export class FrameReader {
     if (this.#heldBytes < headBytes) return undefined
     const head = this.#front(headBytes)
     const length = new DataView(head.buffer, head.byteOffset).getUint32(1)
-    if (length > mostFrameBytes || (head[0] ?? 255) > frameTypes.end) throw new Error('what came is no frame')
+    if (length > this.#most || (head[0] ?? 255) > frameTypes.end) throw new Error('what came is no frame')
     if (this.#heldBytes < headBytes + length) return undefined
     const whole = this.#front(headBytes + length)
     this.#drop(headBytes + length)
@@ -88,8 +94,11 @@ export function encodeGap(dropped: number, bytes: Uint8Array): Uint8Array {
   return payload
 }
 
+/** Throws when what came says no number of bytes. */
 export function decodeGap(payload: Uint8Array): { readonly dropped: number; readonly bytes: Uint8Array } {
-  const dropped = new DataView(payload.buffer, payload.byteOffset).getFloat64(0)
+  // Of this payload alone: what lies behind it is of another frame.
+  const dropped = payload.length < 8 ? Number.NaN : new DataView(payload.buffer, payload.byteOffset, 8).getFloat64(0)
+  if (!Number.isSafeInteger(dropped) || dropped < 0) throw new Error('what came is no gap')
   return { dropped, bytes: payload.subarray(8) }
 }
 

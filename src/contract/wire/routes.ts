@@ -60,7 +60,7 @@ const sandboxRoutes = {
 } as const satisfies Record<string, Route>
 
 const programRoutes = {
-  'processes.start': { method: 'POST', path: `${one}/processes`, scope: 'run', reply: 'result', does: 'starts a program' },
+  'processes.start': { method: 'POST', path: `${one}/processes`, scope: 'run', reply: 'result', creates: true, does: 'starts a program' },
   'processes.list': { method: 'GET', path: `${one}/processes`, scope: 'read', reply: 'json', does: 'lists the programs that are kept' },
   'processes.attach': { method: 'POST', path: `${program}/attach`, scope: 'run', reply: 'events', does: 'holds a view of a program that is kept' },
   'processes.output': { method: 'GET', path: `${program}/output`, scope: 'read', reply: 'events', does: 'tells what a program prints, and how it ends' },
@@ -69,7 +69,7 @@ const programRoutes = {
   'processes.resize': { method: 'POST', path: `${program}/resize`, scope: 'run', reply: 'none', does: 'resizes its terminal' },
   'processes.kill': { method: 'POST', path: `${program}/kill`, scope: 'run', reply: 'none', does: 'kills it with all that it started' },
   'processes.terminal': { method: 'GET', path: `${one}/terminal`, scope: 'run', reply: 'upgrade', does: 'opens a terminal over a WebSocket' },
-  'runs.start': { method: 'POST', path: '/v1/runs', scope: 'run', reply: 'result', does: 'runs a command in a sandbox of its own' },
+  'runs.start': { method: 'POST', path: '/v1/runs', scope: 'run', reply: 'result', creates: true, does: 'runs a command in a sandbox of its own' },
   'runs.stdin': { method: 'POST', path: '/v1/runs/:run/stdin', scope: 'run', reply: 'none', takes: 'bytes', does: 'writes to the standard input of a run' },
   'runs.signal': { method: 'POST', path: '/v1/runs/:run/signal', scope: 'run', reply: 'none', does: 'sends a signal to a run' },
   'runs.resize': { method: 'POST', path: '/v1/runs/:run/resize', scope: 'run', reply: 'none', does: 'resizes the terminal of a run' },

@@ -1,5 +1,6 @@
 import type { PlacedMount } from '../../cell/placed-mounts.js'
 import type { CellSpec } from '../../contract/driver.js'
+import type { Limits } from '../../contract/limits.js'
 import { currentOwner, machineName, ownerName } from '../../sys/owner.js'
 import { groupPlace } from './arguments.js'
 import { inContainer, templatePlace } from './image.js'
@@ -39,20 +40,58 @@ export function containerConfig(order: ContainerOrder): object {
     Image: image,
     User: `${ids.uid}:${ids.gid}`,
     Entrypoint: argv,
-    Cmd: [],
-    Env: [],
-    WorkingDir: '/',
-    Hostname: 'glovebox',
-    Labels: { [labels.cell]: spec.id, [labels.owner]: ownerName(currentOwner()), [labels.machine]: machineName() },
-    NetworkDisabled: true,
-    Tty: false,
-    OpenStdin: true,
-    // The channel's end is the end of stdin, and so the warden's.
-    StdinOnce: true,
-    AttachStdin: true,
-    AttachStdout: true,
-    AttachStderr: true,
+    Labels: labelsOf(spec.id),
+    ...attached,
     HostConfig: hostConfig(order),
+  }
+}
+
+export function labelsOf(cellId: string): Readonly<Record<string, string>> {
+  return { [labels.cell]: cellId, [labels.owner]: ownerName(currentOwner()), [labels.machine]: machineName() }
+}
+
+/** A process without a network or variables, whose streams are ours. */
+export const attached = {
+  Cmd: [],
+  Env: [],
+  WorkingDir: '/',
+  Hostname: 'glovebox',
+  NetworkDisabled: true,
+  Tty: false,
+  OpenStdin: true,
+  // The channel's end is the end of stdin, and so the warden's.
+  StdinOnce: true,
+  AttachStdin: true,
+  AttachStdout: true,
+  AttachStderr: true,
+} as const
+
+/** Of every container of ours. */
+export const confined = {
+  Privileged: false,
+  CapDrop: ['ALL'],
+  ReadonlyRootfs: true,
+  NetworkMode: 'none',
+  CgroupnsMode: 'private',
+  // Everything of the channel would be written to the disk by any other.
+  LogConfig: { Type: 'none', Config: {} },
+  AutoRemove: true,
+  Init: false,
+  // The warden masks what a guest must not see of /proc; masks of the engine's would keep a liner from having a /proc of its own.
+  MaskedPaths: [],
+  ReadonlyPaths: [],
+} as const
+
+/** What a container is held to as a whole. */
+export function heldTo({ memoryBytes, cpus, processes }: Pick<Limits, 'memoryBytes' | 'cpus' | 'processes'>): object {
+  return {
+    Memory: memoryBytes,
+    // Together with swap: the same, so none.
+    MemorySwap: memoryBytes,
+    // As slices of time: a number of processors may not be more than there are.
+    CpuPeriod: periodUs,
+    CpuQuota: Math.max(leastQuotaUs, Math.round(cpus * periodUs)),
+    PidsLimit: processes,
   }
 }
 
@@ -63,27 +102,10 @@ function hostConfig(order: ContainerOrder): object {
   const isExact = order.groups === 'engine'
   const bound = memoryBytes + (isExact ? 0 : headroomBytes + processes * keeperBytes)
   return {
-    Privileged: false,
-    CapDrop: ['ALL'],
+    ...confined,
     SecurityOpt: ['no-new-privileges', ...dialect.security],
-    ReadonlyRootfs: true,
-    NetworkMode: 'none',
     IpcMode: 'private',
-    CgroupnsMode: 'private',
-    // Everything of the channel would be written to the disk by any other.
-    LogConfig: { Type: 'none', Config: {} },
-    AutoRemove: true,
-    Init: false,
-    // The warden masks what a guest must not see of /proc; masks of the engine's would keep a liner from having a /proc of its own.
-    MaskedPaths: [],
-    ReadonlyPaths: [],
-    Memory: bound,
-    // Together with swap: the same, so none.
-    MemorySwap: bound,
-    // As slices of time: a number of processors may not be more than there are.
-    CpuPeriod: periodUs,
-    CpuQuota: Math.max(leastQuotaUs, Math.round(cpus * periodUs)),
-    PidsLimit: 2 * processes + headroomProcesses,
+    ...heldTo({ memoryBytes: bound, cpus, processes: 2 * processes + headroomProcesses }),
     ShmSize: 65_536,
     Ulimits: Object.entries({ nofile: openFiles, ...dialect.ulimits }).map(([Name, most]) => ({ Name, Soft: most, Hard: most })),
     Mounts: containerMounts(order),
@@ -102,6 +124,6 @@ function containerMounts({ spec, groups, bound }: ContainerOrder): object[] {
   ]
 }
 
-function bind(source: string, target: string, mode: 'ro' | 'rw'): object {
+export function bind(source: string, target: string, mode: 'ro' | 'rw'): object {
   return { Type: 'bind', Source: source, Target: target, ReadOnly: mode === 'ro', BindOptions: { Propagation: 'rprivate' } }
 }

@@ -1,8 +1,9 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { MountRow } from '../../cell/expected-mounts.js'
 import type { EngineClient } from '../../sys/docker/client.js'
+import { draftIn } from '../../sys/draft.js'
 import { cachePlace } from '../../sys/places.js'
 import { defaultSeccompText } from '../../sys/seccomp.js'
 import { parseSeccompProfile } from '../../sys/seccomp-profile.js'
@@ -64,7 +65,7 @@ function fileOf(profile: string): string {
   const folder = join(cachePlace(), 'seccomp-of-containers')
   const place = join(folder, `${createHash('sha256').update(profile).digest('hex').slice(0, 32)}.json`)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const draft = `${place}.${randomUUID()}`
+  const draft = draftIn(folder)
   writeFileSync(draft, profile, { mode: 0o600, flag: 'wx' })
   renameSync(draft, place)
   return place

@@ -76,7 +76,7 @@ async function standingTo(order: Omit<Parameters<typeof seesContainers>[0], 'sta
 }
 
 /** Asks once, and again only after a failure or an answer not worth keeping: an obstacle may have been removed meanwhile. */
-function remember<T>(ask: () => T | Promise<T>, isWorthKeeping: (answer: T) => boolean = () => true): () => Promise<T> {
+export function remember<T>(ask: () => T | Promise<T>, isWorthKeeping: (answer: T) => boolean = () => true): () => Promise<T> {
   let asked: Promise<T> | undefined
   const forget = (): void => {
     asked = undefined

@@ -12,6 +12,7 @@ import { SandboxError } from '../../contract/errors.js'
 import type { CgroupLimit } from '../../sys/cgroups.js'
 import type { EngineClient } from '../../sys/docker/client.js'
 import { containerArgv } from './arguments.js'
+import { containerConfig } from './container.js'
 import type { Dialect } from './dialect.js'
 import { type FarGround, readGround } from './far-ground.js'
 import { inspectFar } from './far-posture.js'
@@ -77,11 +78,11 @@ interface FarSpawn extends FarParts {
 }
 
 function spawnFar({ lease, onGround, ...order }: FarSpawn): Parameters<typeof openCell>[0]['spawn'] {
-  const { engine, spec, dialect, holds } = order
+  const { engine, spec, signal, dialect, holds } = order
   return ({ argv }) =>
     spawnContainer({
-      ...order,
-      ...{ argv: argv(process.pid), ids: lease.hostIds, groups: 'engine', bound: 'nothing', goesOn: true, remains: lease.remains },
+      ...{ engine, id: spec.id, signal, goesOn: true, remains: lease.remains },
+      config: containerConfig({ ...order, argv: argv(process.pid), ids: lease.hostIds, groups: 'engine', bound: 'nothing' }),
       settle: async ({ id }) => {
         const teller = await startTeller(engine, id)
         try {

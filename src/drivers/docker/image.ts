@@ -5,6 +5,8 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Readable } from 'node:stream'
+import { wardenPath, workdir } from '../../cell/arguments.js'
+import { diskPlace } from '../../cell/gvisor/warden-words.js'
 import type { TemplateRoot } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import { nativeProgram } from '../../sys/native.js'
@@ -112,14 +114,54 @@ function imageArchive({ launcher = nativeProgram('launcher'), warden = nativePro
   return Buffer.concat([...entries, Buffer.alloc(endBytes)])
 }
 
+/**
+ * Of a container that is the cell itself, with what a template has beside the folders that are bound: its links, and places to mount onto. Named by its content, and asked
+ * for once.
+ */
+export function createSandboxImages(engine: EngineClient, { warden = nativeProgram('warden') }: Partial<ContainerPrograms> = {}) {
+  const brought = new Map<string, Promise<string>>()
+  return ({ folders: own = [], symlinks }: Pick<TemplateRoot, 'folders' | 'symlinks'>): Promise<string> => {
+    const layout = JSON.stringify([own, symlinks])
+    const asked =
+      brought.get(layout) ??
+      Promise.resolve(sandboxArchive({ own, symlinks, warden })).then((archive) => bring(engine, tagOf(archive), () => ({ archive, timeoutMs: importMs })))
+    brought.set(layout, asked)
+    asked.catch(() => brought.delete(layout))
+    return asked
+  }
+}
+
+/** What is mounted onto, or bound over by the warden. */
+const sandboxFolders = ['dev', 'etc', 'home/user', 'proc', 'run', 'sys', 'tmp', 'var/lib/glovebox', 'var/tmp', workdir.slice(1), diskPlace.slice(1)]
+
+interface SandboxLayout {
+  readonly own: readonly string[]
+  readonly symlinks: TemplateRoot['symlinks']
+  readonly warden: string
+}
+
+function sandboxArchive({ own, symlinks, warden }: SandboxLayout): Buffer {
+  const names = [...sandboxFolders, ...own.map((path) => path.slice(1))]
+  const all = [...new Set(names.flatMap((name) => name.split('/').map((_, index, parts) => parts.slice(0, index + 1).join('/'))))]
+  const links = [...symlinks, { path: '/var/run', target: '/run' }]
+  return Buffer.concat([
+    ...all.map((name) => entry({ type: 'folder', name: `${name}/`, mode: 0o755 })),
+    ...links.map(({ path, target }) => entry({ type: 'link', name: path.slice(1), target, mode: 0o777 })),
+    entry({ type: 'file', name: wardenPath.slice(1), mode: 0o555, content: readFileSync(warden) }),
+    Buffer.alloc(endBytes),
+  ])
+}
+
 interface Entry {
-  readonly type: 'folder' | 'file'
+  readonly type: 'folder' | 'file' | 'link'
   readonly name: string
   readonly mode: number
   readonly content?: Buffer
+  /** Of a link. */
+  readonly target?: string
 }
 
-function entry({ type, name, mode, content = Buffer.alloc(0) }: Entry): Buffer {
-  const header: TarHeader = { type, name: Buffer.from(name), target: Buffer.alloc(0), mode, size: content.length, modifiedAtMs: 0 }
+function entry({ type, name, mode, content = Buffer.alloc(0), target = '' }: Entry): Buffer {
+  const header: TarHeader = { type, name: Buffer.from(name), target: Buffer.from(target), mode, size: content.length, modifiedAtMs: 0 }
   return Buffer.concat([encodeHeader(header), content, Buffer.alloc(paddingOf(content.length))])
 }

@@ -6,7 +6,7 @@ import { cellVariable, userId } from '../../cell/arguments.js'
 import type { CellSpec } from '../../contract/driver.js'
 import { createCellRecords } from '../../sys/cell-records.js'
 import type { CgroupLimit, Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
-import { argumentsOf, findOwnProcesses, killProcess } from '../../sys/processes.js'
+import { argumentsOf, findOwnProcesses } from '../../sys/processes.js'
 import { createUidRanges, processesIn } from '../../sys/uid-ranges.js'
 import { EngineCgroup } from './engine-cgroup.js'
 
@@ -81,7 +81,7 @@ export async function createRootLessor(cgroups: Cgroups | CgroupsUnavailable): P
 
 /** The id of whoever calls, so that what holds around the container can be read from the kernel; without any of its further groups, the engine's among them. */
 export function createUserLessor(holds: readonly CgroupLimit[]): ContainerLessor {
-  const records = createCellRecords({ sweep: (cellId) => findRemains(cellId).forEach(killProcess) })
+  const records = createCellRecords({ remains: findRemains })
   const inTurn = createTurnstile(mostEndings)
   return {
     lease(spec) {

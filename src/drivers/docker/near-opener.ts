@@ -10,6 +10,7 @@ import type { EngineClient } from '../../sys/docker/client.js'
 import { type MountSources, openMountSources } from '../../sys/mount-source.js'
 import type { ForbiddenTree } from '../../sys/mount-source-rules.js'
 import { containerArgv, groupDoors } from './arguments.js'
+import { containerConfig } from './container.js'
 import type { Dialect } from './dialect.js'
 import type { ContainerLease, ContainerLessor, Standing } from './lease.js'
 import { settleNear } from './near.js'
@@ -75,9 +76,12 @@ function spawnNear({ spec, lease, sources, standing, ...order }: NearSpawn): Par
     await lease.buildGroups()
     const mounts = placedMounts({ spec, ids: lease.ids, programs, ownerPid: process.pid, sources: sources.list })
     return spawnContainer({
-      ...{ ...order, spec, ids: lease.hostIds, argv: argv(process.pid), goesOn: lease.cgroup === undefined, remains: lease.remains },
-      groups: lease.engineCgroup ? 'engine' : { doors: lease.cgroup ? groupDoors(lease.cgroup) : [] },
-      bound: arrivals[standing] === 'engine' ? mounts : [],
+      ...{ engine: order.engine, id: spec.id, signal: order.signal, goesOn: lease.cgroup === undefined, remains: lease.remains },
+      config: containerConfig({
+        ...{ ...order, spec, ids: lease.hostIds, argv: argv(process.pid) },
+        groups: lease.engineCgroup ? 'engine' : { doors: lease.cgroup ? groupDoors(lease.cgroup) : [] },
+        bound: arrivals[standing] === 'engine' ? mounts : [],
+      }),
       settle: ({ pid }) => settleNear({ spec, lease, mounts }, pid),
     })
   }

@@ -2,11 +2,11 @@ import { type FailedTrial, lastLine, missingPrograms } from '../../cell/judgemen
 import { readHostFacts, type HostFacts } from '../../cell/facts.js'
 import { type Mechanism, probeHost } from '../../cell/probe.js'
 import type { Cell, CellSpec, Obstacle, Probe } from '../../contract/driver.js'
-import { SandboxError } from '../../contract/errors.js'
 import type { Cgroups, CgroupsUnavailable } from '../../sys/cgroups.js'
 import { describeAddress } from '../../sys/docker/address.js'
 import type { EngineClient } from '../../sys/docker/client.js'
-import { type EngineGroups, heldByEngine, onlyOneGroup } from './engine-cgroup.js'
+import { heldByEngine, onlyOneGroup } from './engine-cgroup.js'
+import { introduce, isGvisor, noEngine } from './introduction.js'
 import { farWords } from './far.js'
 import type { Standing } from './lease.js'
 import { wordsOf } from './words.js'
@@ -94,47 +94,31 @@ function engineWords(engine: DockerFacts['engine'] | undefined): Record<string, 
   return { runtime: engine.runtime, runtimes: engine.runtimes.join(', '), ...seen }
 }
 
-interface EngineInfo extends EngineGroups {
-  readonly Runtimes?: Readonly<Record<string, unknown>>
-  readonly DefaultRuntime?: string
-  readonly Architecture?: string
-  readonly MemTotal?: number
-  readonly KernelVersion?: string
-}
-
 const gvisor: Obstacle = {
   what: 'the runtime is gVisor',
-  why: 'a cell is built within its container, of namespaces and mounts that gVisor does not have',
-  hint: 'glovebox run --driver oci:runsc -- true',
+  why: 'a cell of this driver is built within its container, of namespaces and mounts that gVisor does not have',
+  hint: 'glovebox run --driver docker:runsc -- true',
 }
-
-/** As engines call them. */
-const architectures: Readonly<Record<string, readonly string[]>> = { x64: ['x86_64', 'amd64'], arm64: ['aarch64', 'arm64'] }
 
 async function askEngine({ engine, runtime, standing }: DockerProbeOptions): Promise<DockerFacts['engine']> {
   try {
     const client = await engine()
-    const [version, info] = (await Promise.all([client.call('GET', '/version'), client.call('GET', '/info')])) as [{ readonly Version?: string }, EngineInfo]
-    if (info.Architecture !== undefined && architectures[process.arch]?.includes(info.Architecture) !== true)
-      return {
-        what: 'another architecture',
-        why: `the engine’s machine is ${info.Architecture}, and our programs are for ${process.arch}`,
-        hint: 'docker info',
-      }
+    const found = await introduce(client)
+    if ('what' in found) return found
+    const { version, info } = found
     const [major = 0, minor = 0] = (info.KernelVersion ?? '').split('.').map((part) => Number.parseInt(part, 10) || 0)
     const runtimes = Object.keys(info.Runtimes ?? {}).sort()
     if (runtime !== undefined && !runtimes.includes(runtime)) {
       return { what: `no runtime ${runtime}`, why: `the engine knows ${runtimes.join(', ')}`, hint: 'docker info' }
     }
-    if (/^(runsc|gvisor)/.test(runtime ?? info.DefaultRuntime ?? '')) return gvisor
+    if (isGvisor(runtime ?? info.DefaultRuntime ?? '')) return gvisor
     return {
-      ...{ address: describeAddress(client.address), version: version.Version ?? 'unknown', runtimes, runtime: runtime ?? info.DefaultRuntime ?? 'unknown' },
+      ...{ address: describeAddress(client.address), version, runtimes, runtime: runtime ?? info.DefaultRuntime ?? 'unknown' },
       ...{ holds: heldByEngine(info), standing: await standing(), memoryBytes: info.MemTotal },
       kernel: [major, minor],
     }
   } catch (error) {
-    const { message, hint } = error instanceof SandboxError ? error : { message: String(error), hint: undefined }
-    return { what: 'no container engine', why: message, hint: hint ?? 'docker version' }
+    return noEngine(error)
   }
 }
 

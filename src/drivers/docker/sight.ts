@@ -2,6 +2,7 @@ import type { CellSpec } from '../../contract/driver.js'
 import { defaultLimits } from '../../contract/limit-words.js'
 import type { EngineClient } from '../../sys/docker/client.js'
 import { randomId } from '../../sys/random-id.js'
+import { containerConfig } from './container.js'
 import type { Dialect } from './dialect.js'
 import { inContainer } from './image.js'
 import type { Standing } from './lease.js'
@@ -26,9 +27,11 @@ export async function seesContainers({ engine, image, dialect, standing, runtime
   const ids = standing === 'root' ? { uid: lastId, gid: lastId } : { uid: process.getuid?.() ?? lastId, gid: process.getgid?.() ?? lastId }
   let isSeen = false
   const container = await spawnContainer({
-    ...{ engine, image, dialect, runtime, ids, spec: emptySpec(id), signal: AbortSignal.timeout(patienceMs), openFiles: 1024 },
-    ...{ groups: 'engine', bound: 'nothing', goesOn: false, remains: () => [] },
-    argv: [inContainer.launcher, '--await', '--', inContainer.warden, id],
+    ...{ engine, id, signal: AbortSignal.timeout(patienceMs), goesOn: false, remains: () => [] },
+    config: containerConfig({
+      ...{ image, dialect, runtime, ids, spec: emptySpec(id), openFiles: 1024, groups: 'engine', bound: 'nothing' },
+      argv: [inContainer.launcher, '--await', '--', inContainer.warden, id],
+    }),
     settle: async ({ pid }) => {
       isSeen = await isSeenSoon(pid, { id, uid: ids.uid })
       return -1

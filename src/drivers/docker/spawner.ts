@@ -3,10 +3,13 @@ import { SandboxError } from '../../contract/errors.js'
 import { type AttachedStreams, attachedStreams } from '../../sys/docker/attach.js'
 import { EngineError, type EngineClient } from '../../sys/docker/client.js'
 import { type ProcessEnd, type SpawnedProcess, spawnedProcess } from '../../sys/spawn.js'
-import { type ContainerOrder, containerConfig } from './container.js'
 
-export interface ContainerSpawn extends ContainerOrder {
+export interface ContainerSpawn {
   readonly engine: EngineClient
+  /** Of the cell. */
+  readonly id: string
+  /** What the engine is asked for. */
+  readonly config: object
   readonly signal: AbortSignal
   /**
    * While the first process waits: makes sure of what was built, and puts in what is missing. Resolves to the number that the process has here, or to none that any has
@@ -61,8 +64,8 @@ export async function spawnContainer(order: ContainerSpawn): Promise<SpawnedProc
 }
 
 async function create(order: ContainerSpawn): Promise<string> {
-  const query = { name: `glovebox-${order.spec.id}` }
-  const created = (await order.engine.call('POST', '/containers/create', { query, body: containerConfig(order), timeoutMs: startMs })) as {
+  const query = { name: `glovebox-${order.id}` }
+  const created = (await order.engine.call('POST', '/containers/create', { query, body: order.config, timeoutMs: startMs })) as {
     readonly Id?: unknown
   }
   if (typeof created.Id !== 'string' || !/^[0-9a-f]{12,64}$/.test(created.Id))

@@ -30,7 +30,7 @@ export function createFakeDriver(options: FakeDriverOptions = {}): Driver {
 }
 
 /** Removes the folders of cells whose engine was killed. */
-export function sweepFakeCells(): Promise<void> {
+function sweepFakeCells(): Promise<void> {
   return sweepTempFolders(folderPrefix)
 }
 

@@ -3,12 +3,14 @@
  * known by its bundle, and ended and removed by the next.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, join, normalize } from 'node:path'
 import type { Lease } from '../../cell/lease.js'
 import { writingTo } from '../../sys/folder-error.js'
-import { currentOwner, isAlive, ownerName, parseOwner } from '../../sys/owner.js'
+import { parseHierarchies } from '../../sys/cgroup-mounts.js'
+import { currentOwner, ownerName } from '../../sys/owner.js'
 import { statePlace } from '../../sys/places.js'
-import { argumentsOf, findOwnProcesses, killProcess, mountTableOf } from '../../sys/processes.js'
+import { argumentsOf, endAll, findOwnProcesses, mountTableOf } from '../../sys/processes.js'
+import { Sweeper } from '../../sys/sweeper.js'
 
 export interface Bundle {
   readonly folder: string
@@ -26,20 +28,26 @@ export interface Bundles {
   make(cellId: string, groups?: readonly string[]): Bundle
 }
 
+const folderName = 'bundles'
 const groupsName = 'groups'
 
 /** Ends and removes what dead owners left. */
-export function createBundles(folder = join(statePlace(), 'bundles')): Bundles {
+export function createBundles(folder = join(statePlace(), folderName)): Bundles {
   const owner = ownerName(currentOwner())
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  for (const name of readdirSync(folder)) sweep(folder, name)
+  sweep(folder, new Sweeper())
   return {
     make(cellId, groups = []) {
       const own = join(folder, `${owner}-${cellId}`)
       const state = join(own, 'state')
       writingTo(folder, () => {
         mkdirSync(own, { mode: 0o700 })
-        if (groups.length > 0) writeFileSync(join(own, groupsName), groups.join('\n'), { mode: 0o600 })
+        try {
+          if (groups.length > 0) writeFileSync(join(own, groupsName), groups.join('\n'), { mode: 0o600 })
+        } catch (error) {
+          rmSync(own, { recursive: true })
+          throw error
+        }
       })
       return {
         folder: own,
@@ -52,16 +60,24 @@ export function createBundles(folder = join(statePlace(), 'bundles')): Bundles {
   }
 }
 
-function sweep(folder: string, name: string): void {
-  const owner = parseOwner(name.split('-')[0] ?? '')
-  if (owner === undefined || isAlive(owner)) return
-  const bundle = join(folder, name)
-  for (const pid of processesOf(bundle)) killProcess(pid)
-  try {
-    removeBundle(bundle, groupsOf(bundle))
-  } catch (error) {
-    // What was killed takes its time to go: the next one looks again.
-    if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error
+/** Of a state folder; makes nothing. */
+export function sweepBundles(state: string, sweeper: Sweeper): void {
+  const folder = join(state, folderName)
+  if (existsSync(folder)) sweep(folder, sweeper)
+}
+
+/** The groups first: as long as there is one of them, it is known by the bundle. */
+function sweep(folder: string, sweeper: Sweeper): void {
+  for (const name of readdirSync(folder)) {
+    const bundle = join(folder, name)
+    const owner = name.split('-')[0] ?? ''
+    sweeper.attempt({ kind: 'bundle', what: bundle, owner }, () => {
+      sweeper.ended(
+        endAll(() => processesOf(bundle)),
+        owner,
+      )
+      removeBundle(bundle, groupsOf(bundle))
+    })
   }
 }
 
@@ -73,7 +89,12 @@ function removeBundle(bundle: string, groups: readonly string[]): void {
 
 function groupsOf(bundle: string): readonly string[] {
   const file = join(bundle, groupsName)
-  return existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
+  // Whatever became of the file: nothing but a group that bears our name is ever removed for it.
+  const mountPoints = parseHierarchies(readFileSync('/proc/self/mountinfo', 'utf8')).map(({ mountPoint }) => `${mountPoint}/`)
+  return lines.filter(
+    (line) => normalize(line) === line && basename(line).startsWith('glovebox') && mountPoints.some((mountPoint) => line.startsWith(mountPoint)),
+  )
 }
 
 function removeGroup(folder: string): void {
@@ -100,8 +121,11 @@ export function withBundle(lease: Lease, bundle: Bundle): Lease {
     ...lease,
     remains: () => [...lease.remains(), ...bundle.processes()],
     release: async () => {
-      await lease.release()
-      bundle.remove()
+      try {
+        await lease.release()
+      } finally {
+        bundle.remove()
+      }
     },
   }
 }

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { randomId } from '../../sys/random-id.js'
 import { argumentsOf, findProcesses, killProcess } from '../../sys/processes.js'
 import { capture } from '../../sys/spawn.js'
-import { makeTempFolder, removeTree, sweepTempFolders } from '../../sys/temp-folder.js'
+import { makeTempFolder, removeTree } from '../../sys/temp-folder.js'
 
 export interface ContainerTrial {
   readonly path: string
@@ -21,11 +21,6 @@ export interface ContainerTrial {
 export type Trialled = { readonly printed: string } | { readonly why: string }
 
 export const trialPrefix = 'glovebox-container-'
-
-/** Of processes that were killed in the middle of one. */
-export function sweepTrials(): Promise<void> {
-  return sweepTempFolders(trialPrefix)
-}
 
 export async function tryContainer({ path, flags, args, mounts, trialMs }: ContainerTrial): Promise<Trialled> {
   const folder = await makeTempFolder(trialPrefix)

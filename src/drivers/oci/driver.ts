@@ -2,7 +2,7 @@ import { type CellDriverOptions, createCellDriver, type Preparation } from '../.
 import type { CellPrograms } from '../../cell/arguments.js'
 import { programPath } from '../../cell/facts.js'
 import type { Lease } from '../../cell/lease.js'
-import type { Driver } from '../../contract/driver.js'
+import type { CellSpec, Driver } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
 import { nativeProgram } from '../../sys/native.js'
 import { containerArgv, doorCount, firstDoor } from './arguments.js'
@@ -33,9 +33,14 @@ export function createOciDriver(name: RuntimeName, { programs: given = {}, ...op
     isOwnLauncher: given.launcher === undefined,
     findPrograms: () => findPrograms(name, { ...given, runtime: path() }),
     prepare: ({ spec, lease, programs }) => {
-      if (lease.ids.kind === 'single') return prepareRootless({ lease, bundle: (bundles ??= createBundles()).make(spec.id), runtime, path: programs.runtime })
+      if (lease.ids.kind === 'single') {
+        const bundle = (bundles ??= createBundles()).make(spec.id)
+        tryBundle(spec, bundle)
+        return prepareRootless({ lease, bundle, runtime, path: programs.runtime })
+      }
       const place = runtime.joiner === 'runtime' ? cgroupPlace(spec.id, lease.cgroup) : placeOfJoined()
       const bundle = (bundles ??= createBundles()).make(spec.id, place.made)
+      tryBundle(spec, bundle)
       return {
         lease: withBundle(lease, bundle),
         firstDoor,
@@ -47,6 +52,16 @@ export function createOciDriver(name: RuntimeName, { programs: given = {}, ...op
       }
     },
   })
+}
+
+/** The lease is not the bundle's yet. */
+function tryBundle({ faults }: CellSpec, bundle: Bundle): void {
+  try {
+    faults?.('create/bundle')
+  } catch (error) {
+    bundle.remove()
+    throw error
+  }
 }
 
 interface RootlessOrder {

@@ -1,17 +1,21 @@
-import type { CellPrograms } from '../../cell/arguments.js'
+import type { CellPlan, CellPrograms } from '../../cell/arguments.js'
 import { type CellDriverOptions, createCellDriver, type Preparation } from '../../cell/cell-driver.js'
+import { expectedOfGofer, readHostFiles } from '../../cell/expected-mounts.js'
 import { programPath } from '../../cell/facts.js'
+import { refuseLacking } from '../../cell/gvisor/abilities.js'
+import { enterAsOne, withSentry } from '../../cell/gvisor/cgroup.js'
+import { inspectSandbox } from '../../cell/gvisor/inspection.js'
+import { findSandbox } from '../../cell/gvisor/processes.js'
+import { diskPlace } from '../../cell/gvisor/warden-words.js'
 import type { Lease } from '../../cell/lease.js'
 import type { CellSpec, Driver } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
+import type { Json } from '../../contract/posture.js'
 import { nativeProgram } from '../../sys/native.js'
 import { type Bundle, type Bundles, createBundles, withBundle } from './bundles.js'
-import { enterAsOne, withSentry } from './gvisor-cgroup.js'
-import { sandboxArgv, sandboxConfig } from './gvisor-config.js'
-import { inspectSandbox } from './gvisor-inspection.js'
+import { sandboxArgv, sandboxConfig, stagedMounts } from './gvisor-config.js'
 import { chooseGvisor, type Gvisor } from './gvisor-platform.js'
 import { gvisorMechanism } from './gvisor-probe.js'
-import { findSandbox } from './gvisor-processes.js'
 
 interface GvisorPrograms extends CellPrograms {
   readonly runtime: string
@@ -39,7 +43,7 @@ export function createGvisorDriver({ programs: given = {}, ...options }: GvisorD
     limitsOfGroups: withSentry,
     findPrograms: () => ({ launcher: given.launcher ?? nativeProgram('launcher'), warden: given.warden ?? nativeProgram('warden'), runtime: runtimeOf(path) }),
     prepare: async ({ spec, lease, programs }) => {
-      refuse(spec)
+      refuseLacking(spec)
       const { flags } = await gvisor()
       const bundle = (bundles ??= createBundles()).make(spec.id)
       try {
@@ -74,9 +78,9 @@ async function prepareSandbox({ lease, bundle, words, spec }: SandboxOrder): Pro
         return lease.release(end)
       },
     },
-    inspect: (order) => inspectSandbox(order, groups?.folders ?? []),
+    inspect: (order) => inspectSandbox(order, { folders: groups?.folders ?? [], mounts: goferMounts(order.plan) }),
     ...(groups && { remark: groups.remark }),
-    disk: { processOf: (monitorPid) => findSandbox(monitorPid)?.gofer, path: '/.disk' },
+    disk: { processOf: (monitorPid) => findSandbox(monitorPid)?.gofer, path: diskPlace },
     argv: (plan) => {
       bundle.write(sandboxConfig({ plan }))
       return sandboxArgv(plan, [...words, 'run', '--detach', '--bundle', bundle.folder, spec.id])
@@ -84,16 +88,8 @@ async function prepareSandbox({ lease, bundle, words, spec }: SandboxOrder): Pro
   }
 }
 
-/** Throws SandboxError('unsupported') for what gVisor's kernel does not have. */
-function refuse({ rootMode, commands, liners, mounts, network }: CellSpec): void {
-  const lacks = [
-    rootMode === 'overlay' && "root: 'overlay'",
-    commands !== undefined && 'commands',
-    liners === true && 'liners',
-    mounts.some(({ mode }) => mode !== 'ro') && "mounts with another mode than 'ro'",
-    network?.direct === true && 'a direct network',
-  ].filter((what) => what !== false)
-  if (lacks.length > 0) throw new SandboxError('unsupported', `${lacks.join(', ')}: not in a sandbox of gVisor`, { hint: 'glovebox doctor' })
+function goferMounts(plan: CellPlan): Json {
+  return expectedOfGofer({ plan, host: readHostFiles(), diskPlace, shown: stagedMounts(plan) })
 }
 
 function choose(path: () => string | undefined): Promise<Gvisor> {

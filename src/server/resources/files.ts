@@ -7,7 +7,7 @@ import type { Call, Handlers } from '../call.js'
 import type { Desk } from '../desk.js'
 import { HttpError } from '../http-error.js'
 import { leaving } from '../leaving.js'
-import { pageOf } from '../pages.js'
+import { pageOfStream } from '../pages.js'
 
 type Names =
   | 'files.list'
@@ -71,9 +71,7 @@ const streamedHandlers: Handlers<StreamedNames> = {
     const [path, options] = apart(query)
     const found = filesOf(call).list(path, { ...options, signal: call.signal })
     if (call.stream !== undefined) return events(await begun(found, call.gone))
-    const entries: Entry[] = []
-    for await (const entry of found) entries.push(entry)
-    const page = pageOf(entries, { limit, cursor }, (entry) => entry.path)
+    const page = await pageOfStream(found, { limit, cursor }, (entry) => entry.path)
     return json({ ...page, items: page.items.map((entry) => inJson(entry)) })
   },
   'files.read': (call) => read(call),

@@ -39,6 +39,7 @@ export function portHandlers({ house, signing, domain, openPort }: PortsParts): 
     },
     'signed.use': async (call) => {
       const grant = await signing.open(call.params.token)
+      call.onBehalfOf(actorOf(grant))
       const platform = await house.platformFor(actorOf(grant), { request: call.requestId })
       if (grant.port === undefined) return useFile({ ...call, platform }, grant)
       const { signal, request, response } = call

@@ -30,7 +30,9 @@ const mostBytes = 2 ** 20
 const withHeredocs = ['RUN', 'COPY', 'ADD']
 
 export function wrong(line: number, what: string): SandboxError {
-  return new SandboxError('invalid', `Dockerfile:${line}: ${what}`, { hint: 'glovebox template build --help' })
+  return new SandboxError('invalid', `Dockerfile:${line}: ${what.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\uFFFD')}`, {
+    hint: 'glovebox template build --help',
+  })
 }
 
 /** Throws SandboxError('invalid') that names the line. */

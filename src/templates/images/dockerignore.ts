@@ -1,6 +1,7 @@
 /** What a .dockerignore keeps out of a build: patterns, the last that fits decides, one with ! in front lets in again. */
 import { join } from 'node:path'
 import { SandboxError } from '../../contract/errors.js'
+import { printed } from './entry-path.js'
 import { readOrdinary } from './ordinary-file.js'
 
 export type Ignored = (path: string) => boolean
@@ -60,7 +61,7 @@ export function patternOf(glob: string): RegExp {
   try {
     return new RegExp(`^${source}$`, 'u')
   } catch {
-    throw new SandboxError('invalid', `.dockerignore: the pattern ${JSON.stringify(glob.slice(0, 200))} means nothing`)
+    throw new SandboxError('invalid', `.dockerignore: the pattern "${printed(glob)}" means nothing`)
   }
 }
 

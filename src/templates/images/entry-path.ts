@@ -31,7 +31,9 @@ export function linkTarget(target: Buffer): string | undefined {
 
 /** For a line of ours. */
 export function printed(text: string): string {
-  return JSON.stringify(text.slice(0, 300)).slice(1, -1)
+  return JSON.stringify(text.slice(0, 300))
+    .slice(1, -1)
+    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\uFFFD')
 }
 
 function hasControls(text: string): boolean {

@@ -79,8 +79,10 @@ interface OpenSandbox {
 
 function createSandbox(open: OpenSandbox): SubjectSandbox {
   return {
-    run: async (command, { stdin, output: _, signal: __, ...options } = {}) => {
-      const result = await collect(await start(open, command, { ...options, stdin: stdin !== undefined }), stdin)
+    run: async (command, { stdin, output: _, signal, ...options } = {}) => {
+      const program = await start(open, command, { ...options, stdin: stdin !== undefined })
+      signal?.addEventListener('abort', () => void program.kill())
+      const result = await collect(program, stdin)
       return { ...result, usage: { ...result.usage, outputBytes: result.stdout.length + result.stderr.length } }
     },
     start: (command, options = {}) => start(open, command, options),

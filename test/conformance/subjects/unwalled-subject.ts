@@ -12,7 +12,7 @@ import { parseSpec } from '../../../src/policy/spec.js'
 import { plainProbe, PlainDriver } from '../../engine/plain-driver.js'
 import { filesOfCell } from './cell-files.js'
 import { collect } from './collect.js'
-import { exchange } from './exchange.js'
+import { exchange } from '../../../src/verify/exchange.js'
 
 /** Plain children of this process, behind a probe that claims every wall there is. */
 export function createUnwalledSubject(host: HostView): Subject {
@@ -61,12 +61,16 @@ async function createSandbox(): Promise<SubjectSandbox> {
   const children = new Set<ChildProcess>()
   const begin = (command: Command, options: SubjectStartOptions): SubjectProcess => {
     const argv = typeof command === 'string' ? ['/bin/sh', '-c', command] : command
-    const child = spawn(argv[0] ?? '', argv.slice(1), { cwd: options.cwd ?? folder, env: { ...process.env, ...options.env }, stdio: 'pipe' })
+    const child = spawn(argv[0] ?? '', argv.slice(1), { cwd: options.cwd ?? folder, env: { ...process.env, ...options.env }, stdio: 'pipe', detached: true })
     children.add(child)
     return wrap(child)
   }
   return {
-    run: (command, { stdin, ...options } = {}) => collect(begin(command, { ...options, stdin: stdin !== undefined }), stdin ?? new Uint8Array()),
+    run: (command, { stdin, signal, ...options } = {}) => {
+      const program = begin(command, { ...options, stdin: stdin !== undefined })
+      signal?.addEventListener('abort', () => killGroup(program.pid))
+      return collect(program, stdin ?? new Uint8Array())
+    },
     start: (command, options = {}) => Promise.resolve(begin(command, options)),
     pause: () => Promise.resolve(),
     resume: () => Promise.resolve(),
@@ -74,9 +78,18 @@ async function createSandbox(): Promise<SubjectSandbox> {
     files,
     close: async () => {
       await closeFiles()
-      for (const child of children) child.kill('SIGKILL')
+      for (const { pid } of children) if (pid !== undefined) killGroup(pid)
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+/** With all that it started and that did not leave its group. */
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It is gone.
   }
 }
 

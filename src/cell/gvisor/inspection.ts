@@ -2,24 +2,31 @@
  * What holds around a sandbox of gVisor. The host's kernel is asked about the wall itself: the sentry and the gofer, their ids, rights, filters, namespaces, groups
  * and mounts. What holds for programs inside is for the sentry to say, which is their kernel, and is told as the runtime's word.
  */
-import type { CellInspection, InspectionOrder } from '../../cell/cell-inspection.js'
-import { expectedLimits } from '../../cell/cell-expectations.js'
+import type { CellInspection, InspectionOrder } from '../cell-inspection.js'
+import { expectedLimits } from '../cell-expectations.js'
 import type { PostureSubject } from '../../contract/driver.js'
 import { SandboxError } from '../../contract/errors.js'
-import type { Posture } from '../../contract/posture.js'
+import type { Json, Posture } from '../../contract/posture.js'
 import { isGone } from '../../sys/posture/proc-files.js'
-import { expectedOfSandbox } from './gvisor-expectations.js'
-import { observeSandbox } from './gvisor-posture.js'
-import { observeTold, parseToldOfCell, type ToldOfCell } from './gvisor-told.js'
+import { expectedOfSandbox } from './expectations.js'
+import { observeSandbox } from './posture.js'
+import { observeTold, parseToldOfCell, type ToldOfCell } from './told.js'
 
 type Inspection = CellInspection & { readonly told: (of: 'cell' | number, text: string) => void }
 
 /** So many programs may wait to be looked at, or have been told of and ended unseen. */
 const mostKept = 1024
 
-export function inspectSandbox(order: InspectionOrder, folders: readonly string[]): Inspection {
+export interface SandboxLook {
+  /** In which every process of the sandbox must be. */
+  readonly folders: readonly string[]
+  /** That the gofer must have. */
+  readonly mounts: Json
+}
+
+export function inspectSandbox(order: InspectionOrder, { folders, mounts }: SandboxLook): Inspection {
   const { plan, lease, own, monitorPid, inspector } = order
-  const expected = expectedOfSandbox(plan, folders.length > 0 ? 'cell' : 'none')
+  const expected = expectedOfSandbox({ plan, cgroup: folders.length > 0 ? 'cell' : 'none', mounts })
   let cell: ToldOfCell | undefined
   const programs = new Map<number, string>()
   inspector?.destroy()

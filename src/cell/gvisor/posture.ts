@@ -1,4 +1,4 @@
-import type { OwnPosture } from '../../cell/cell-posture.js'
+import type { OwnPosture } from '../cell-posture.js'
 import { SandboxError } from '../../contract/errors.js'
 import type { Json, Observation, Posture } from '../../contract/posture.js'
 import type { CellCgroup } from '../../sys/cell-cgroup.js'
@@ -10,8 +10,8 @@ import { readProc } from '../../sys/posture/proc-files.js'
 import { parseStatus } from '../../sys/posture/process-status.js'
 import { parseRoutes } from '../../sys/posture/routes.js'
 import { readSocketCounts } from '../../sys/posture/socket-counts.js'
-import { findSandbox } from './gvisor-processes.js'
-import type { ToldOfCell } from './gvisor-told.js'
+import { findSandbox } from './processes.js'
+import type { ToldOfCell } from './told.js'
 
 export interface SandboxView {
   readonly monitorPid: number

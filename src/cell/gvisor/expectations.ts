@@ -1,14 +1,19 @@
-import { type CellPlan, givenCapabilities } from '../../cell/arguments.js'
-import { capabilityMask } from '../../cell/capabilities.js'
-import { expectedOfGofer, readHostFiles } from '../../cell/expected-mounts.js'
+import { type CellPlan, givenCapabilities } from '../arguments.js'
+import { capabilityMask } from '../capabilities.js'
 import type { Expectation, Json } from '../../contract/posture.js'
-import { diskPlace, shownMounts } from './gvisor-config.js'
 
 /** As whom the sentry runs, in a user namespace that has no other id: gVisor gives the choice to nobody. */
 const nobody = 65_534
 
+export interface SandboxExpectations {
+  readonly plan: CellPlan
+  readonly cgroup: 'cell' | 'none'
+  /** All that the gofer can reach. */
+  readonly mounts: Json
+}
+
 /** What must be observed of a sandbox that is built by this plan, whatever was built; the limits apart. */
-export function expectedOfSandbox(plan: CellPlan, cgroup: 'cell' | 'none'): readonly Expectation[] {
+export function expectedOfSandbox({ plan, cgroup, mounts }: SandboxExpectations): readonly Expectation[] {
   const { ids } = plan
   if (ids.kind === 'single') throw new Error('a cell with a single id')
   const map = [[nobody, nobody, 1]]
@@ -21,7 +26,7 @@ export function expectedOfSandbox(plan: CellPlan, cgroup: 'cell' | 'none'): read
     { control: 'routes', value: [] },
     // Those of guests are gVisor's own.
     { control: 'sockets', value: { tcp: 0, tcp6: 0, udp: 0, udp6: 0, other: 0 } },
-    { control: 'mounts', value: expectedOfGofer({ plan, host: readHostFiles(), diskPlace, shown: shownMounts(plan) }) },
+    { control: 'mounts', value: mounts },
     { control: 'sentry', value: { uids: [nobody], gids: [nobody], ...wall(cgroup) } },
     { control: 'gofer', value: { uids: [ids.base], gids: [ids.base], ...wall(cgroup) } },
     { control: 'kernel', value: { isGvisor: true } },

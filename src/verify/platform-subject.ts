@@ -1,21 +1,21 @@
-import type { HostView, Subject, SubjectProcess, SubjectResult, SubjectRunOptions, SubjectSandbox } from '../../../src/conformance/index.js'
-import type { Probe } from '../../../src/contract/driver.js'
-import type { Platform } from '../../../src/contract/platform.js'
+import type { HostView, Subject, SubjectProcess, SubjectResult, SubjectRunOptions, SubjectSandbox } from '../conformance/index.js'
+import type { Probe } from '../contract/driver.js'
+import type { Platform } from '../contract/platform.js'
 import { exchange } from './exchange.js'
-import { type RunOptions, type RunResult, Sandbox, SandboxPool } from '../../../src/sandbox/index.js'
+import { type RunOptions, type RunResult, Sandbox, SandboxPool } from '../sandbox/index.js'
 
-export interface EngineSubjectOptions {
+export interface PlatformSubjectOptions {
   readonly platform: Platform
-  readonly driver: string
+  /** Of the driver that is meant. */
+  readonly probe: Probe
   readonly host: HostView
   /** Over HTTP, or in this process; that when not given. */
   readonly depth?: 'engine' | 'client'
 }
 
 /** The library as its users hold it: `Sandbox` over a platform. */
-export async function createEngineSubject({ platform, driver, host, depth = 'engine' }: EngineSubjectOptions): Promise<Subject> {
-  const probe = (await platform.probe()).find((each) => each.driver === driver)
-  if (!probe) throw new Error(`the platform has no driver ${driver}`)
+export function createPlatformSubject({ platform, probe, host, depth = 'engine' }: PlatformSubjectOptions): Subject {
+  const { driver } = probe
   return {
     name: `${driver} ${depth}`,
     depth,
@@ -63,13 +63,19 @@ function wrapSandbox(platform: Platform, sandbox: Sandbox): SubjectSandbox {
       return resultOf(await sandbox.run(command, runOptions(options)))
     },
     start: async (command, options = {}): Promise<SubjectProcess> => platform.start(sandbox.id, { command, ...options }),
-    pause: async (options) => void (await sandbox.pause(options)),
-    resume: async () => void (await sandbox.resume()),
+    pause: async (options) => {
+      await sandbox.pause(options)
+    },
+    resume: async () => {
+      await sandbox.resume()
+    },
     exchange: async (port, bytes) => {
       await using forward = await sandbox.forward(port, { waitFor: '500ms' })
       return await exchange(forward.port, bytes)
     },
-    limit: async (limits) => void (await sandbox.limit(limits)),
+    limit: async (limits) => {
+      await sandbox.limit(limits)
+    },
     usage: () => sandbox.usage(),
     receipt: () => sandbox.receipt(),
     files: platform.files.of(sandbox.id),
