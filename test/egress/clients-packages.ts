@@ -1,10 +1,10 @@
 /** Clients that Debian packages: installed where that can be done, told of where not. */
 import { execFileSync } from 'node:child_process'
 
-/** By a shell of this machine, whose /usr cells have too. */
+/** By a shell of this machine, whose /usr cells have too. Outside of this folder, whose own packages they have not. */
 export function isThere(check: string): boolean {
   try {
-    execFileSync('sh', ['-c', check], { stdio: 'ignore' })
+    execFileSync('sh', ['-c', check], { stdio: 'ignore', cwd: '/' })
     return true
   } catch {
     return false
