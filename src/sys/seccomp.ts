@@ -13,6 +13,9 @@ import { parseSeccompProfile } from './seccomp-profile.js'
 import { type SeccompLines, seccompLines, type SeccompTarget } from './seccomp-rules.js'
 import type { SeccompSource } from './seccomp-source.js'
 
+/** Far more than any profile takes: there are rules of which libseccomp makes no end. */
+const patienceMs = 20_000
+
 /** Raised when the same profile becomes other lines. */
 const edition = 2
 
@@ -130,7 +133,7 @@ function unlessExists(error: NodeJS.ErrnoException): void {
 
 /** Runs the native compiler; an error of its names the line, and with it the rule. */
 async function compileLines(program: string, lines: SeccompLines, name: string): Promise<Uint8Array> {
-  const child = spawn(program, [], { cwd: '/', env: {}, stdio: 'pipe' })
+  const child = spawn(program, [], { cwd: '/', env: {}, stdio: 'pipe', timeout: patienceMs, killSignal: 'SIGKILL' })
   const exited = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
   // A compiler that refuses a line stops reading; its own words say more than the broken pipe.
   child.stdin.on('error', () => undefined).end(lines.text)
