@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connectWarden } from '../../../src/channel/index.js'
@@ -14,7 +14,7 @@ import { filesOfCell } from './cell-files.js'
 import { collect } from './collect.js'
 import { exchange } from '../../../src/verify/exchange.js'
 
-/** Plain children of this process, behind a probe that claims every wall there is. */
+/** Plain children of this process, with a descriptor that it left open, behind a probe that claims every wall there is. */
 export function createUnwalledSubject(host: HostView): Subject {
   return { name: 'no walls', depth: 'driver', probe: boast, host, open: createSandbox }
 }
@@ -59,9 +59,11 @@ async function createSandbox(): Promise<SubjectSandbox> {
   const folder = mkdtempSync(join(tmpdir(), 'gbx-unwalled-'))
   const { files, closeFiles } = await openFiles(folder)
   const children = new Set<ChildProcess>()
+  const left = openSync('/', 'r')
   const begin = (command: Command, options: SubjectStartOptions): SubjectProcess => {
     const argv = typeof command === 'string' ? ['/bin/sh', '-c', command] : command
-    const child = spawn(argv[0] ?? '', argv.slice(1), { cwd: options.cwd ?? folder, env: { ...process.env, ...options.env }, stdio: 'pipe', detached: true })
+    const env = { ...process.env, ...options.env }
+    const child = spawn(argv[0] ?? '', argv.slice(1), { cwd: options.cwd ?? folder, env, stdio: ['pipe', 'pipe', 'pipe', left], detached: true })
     children.add(child)
     return wrap(child)
   }
@@ -78,6 +80,7 @@ async function createSandbox(): Promise<SubjectSandbox> {
     files,
     close: async () => {
       await closeFiles()
+      closeSync(left)
       for (const { pid } of children) if (pid !== undefined) killGroup(pid)
       rmSync(folder, { recursive: true, force: true })
     },
