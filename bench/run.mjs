@@ -33,6 +33,7 @@ const cli = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 const all = [...sections, oci, gvisor, docker, price, transfers, server]
 const stop = new AbortController()
+const asFound = { ...process.env }
 // Before the peers take over what is left.
 const without = layDownBurdens()
 const say = (line) => process.stderr.write(`… ${line}\n`)
@@ -51,7 +52,7 @@ function needsPeers(chosen) {
 
 async function withPeers(chosen, act) {
   if (!needsPeers(chosen)) return act({ found: [], missing: [] })
-  const peers = await openPeers({ signal: stop.signal, say })
+  const peers = await openPeers({ signal: stop.signal, say, asFound })
   try {
     return await act(peers)
   } finally {

@@ -13,7 +13,7 @@ const runtimeTools = ['socat', 'ripgrep', 'libwrap0']
 const ociNames = { runc: 'runc run, no filter', runsc: 'runsc run (gVisor, ptrace)' }
 
 /** Makes every peer ready that can be had here; what cannot be is told with its reason. Disposing of it leaves nothing of them. */
-export async function openPeers({ signal, say }) {
+export async function openPeers({ signal, say, asFound }) {
   const folder = realpathSync(mkdtempSync(join(os.tmpdir(), 'glovebox-bench-peers-')))
   const opened = []
   const found = []
@@ -38,7 +38,7 @@ export async function openPeers({ signal, say }) {
     await openContainers({ folder, signal, attempt })
     await attempt(['sandbox-runtime (library, initialised)', srtCliName], async () => {
       const packages = await unpackPackages(join(folder, 'tools'), runtimeTools, { signal })
-      return openSandboxRuntime({ folder, packages, signal })
+      return openSandboxRuntime({ folder, packages, signal, asFound })
     })
   } catch (error) {
     await dispose()

@@ -10,12 +10,13 @@ const execute = promisify(execFile)
 const command = `${python[0]} -c 'print(1)'`
 const config = { network: { allowedDomains: [], deniedDomains: [] }, filesystem: { denyRead: [], allowWrite: ['.'], denyWrite: [] } }
 
-export async function openSandboxRuntime({ folder, packages, signal }) {
+/** @param {{ asFound: NodeJS.ProcessEnv }} options `asFound` is the environment that npm is set up in, which nobody who is measured has. */
+export async function openSandboxRuntime({ folder, packages, signal, asFound }) {
   const own = join(folder, 'sandbox-runtime')
   const cwd = join(own, 'work')
   mkdirSync(cwd, { recursive: true })
   writeFileSync(join(own, 'package.json'), '{"private":true}')
-  await execute('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--prefix', own, '@anthropic-ai/sandbox-runtime'], { cwd: own, signal })
+  await execute('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--prefix', own, '@anthropic-ai/sandbox-runtime'], { cwd: own, signal, env: asFound })
   const installed = join(own, 'node_modules/@anthropic-ai/sandbox-runtime')
   const { version } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
   // A home of its own, so that nobody's settings are read.
