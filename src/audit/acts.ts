@@ -110,9 +110,19 @@ export class Acts {
     return effect()
   }
 
-  async begin(act: AuditAct, facts: ActFacts): Promise<Begun> {
+  async begin(act: AuditAct, facts: ActFacts, onWritten?: () => void): Promise<Begun> {
     this.check('run')
-    return this.#begun(await this.#doer.trail.append(this.#entry(act, facts)))
+    return this.#begun(await this.#doer.trail.append(this.#entry(act, facts), onWritten && { onWritten }))
+  }
+
+  /** The same of what leaves nothing on this machine or elsewhere that outlives its power: it may be done once it is written, and is told of once that is on the disk. */
+  beginBriefly(act: AuditAct, facts: ActFacts): { readonly written: Promise<unknown>; readonly begun: Promise<Begun> } {
+    let onWritten: () => void = () => undefined
+    const early = new Promise<void>((resolve) => {
+      onWritten = resolve
+    })
+    const begun = this.begin(act, facts, onWritten)
+    return { written: Promise.race([early, begun]), begun }
   }
 
   /** What is over with its one record, before whoever asked is told. */

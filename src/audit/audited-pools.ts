@@ -34,11 +34,11 @@ export function auditedPools({ pools }: Pick<Platform, 'pools'>, acts: Acts): Pl
     run: async (place, request, options) => {
       const where = 'pool' in place ? { details: { pool: shownValue(place.pool) } } : createFacts(place.spec, acts)
       // It is written down while a place for it is found, and is there before the program is.
-      const recorded = acts.begin('run.start', { ...where, details: { ...where.details, ...shownRequest(request, acts.settings) } })
-      const running = pools.run(place, request, { ...options, after: recorded })
-      const settled = running.catch(() => undefined)
-      const begun = await recorded.catch(async (error: unknown) => {
-        await settled
+      const recorded = acts.beginBriefly('run.start', { ...where, details: { ...where.details, ...shownRequest(request, acts.settings) } })
+      const running = pools.run(place, request, { ...options, after: recorded.begun, afterIfConfined: recorded.written })
+      const made = running.catch(() => undefined)
+      const begun = await recorded.begun.catch(async (error: unknown) => {
+        await (await made)?.release().catch(() => undefined)
         throw error
       })
       try {

@@ -12,6 +12,8 @@ interface Waiting {
   readonly isOwed: boolean
   /** Nobody waits for it. */
   readonly mayWait: boolean
+  /** It is written, though perhaps not on the disk. */
+  readonly onWritten?: ((appended: Appended) => void) | undefined
   readonly resolve: (appended: Appended) => void
   readonly reject: (error: unknown) => void
 }
@@ -21,7 +23,8 @@ const mostWaiting = 20_000
 const againMs = 500
 const laterMs = 10
 
-export type WriteEntries = (entries: readonly AuditEntry[]) => Promise<readonly Link[]>
+/** `onWritten` is called when they would survive this process, before they are on the disk, which they are when it resolves. */
+export type WriteEntries = (entries: readonly AuditEntry[], onWritten: (links: readonly Link[]) => void) => Promise<readonly Link[]>
 
 export class AppendQueue {
   readonly #write: WriteEntries
@@ -38,10 +41,10 @@ export class AppendQueue {
   }
 
   /** Something that was not done yet: refused when it cannot be written. */
-  append(entry: AuditEntry): Promise<Appended> {
+  append(entry: AuditEntry, onWritten?: Waiting['onWritten']): Promise<Appended> {
     if (this.#refusal) return Promise.reject(this.#refusal)
     if (this.#waiting.length >= mostWaiting) return Promise.reject(new SandboxError('busy', `${mostWaiting} records wait to be written to the audit trail`))
-    return this.#add(entry, { isOwed: false, mayWait: false })
+    return this.#add(entry, { isOwed: false, mayWait: false, onWritten })
   }
 
   /** Something that happened. */
@@ -70,10 +73,10 @@ export class AppendQueue {
     for (const { reject } of left) reject(this.#refusal ?? new SandboxError('closed', 'the audit trail was closed'))
   }
 
-  #add(entry: AuditEntry, { isOwed, mayWait }: Pick<Waiting, 'isOwed' | 'mayWait'>): Promise<Appended> {
+  #add(entry: AuditEntry, how: Pick<Waiting, 'isOwed' | 'mayWait' | 'onWritten'>): Promise<Appended> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ entry, isOwed, mayWait, resolve, reject })
-      if (!mayWait) this.#start()
+      this.#waiting.push({ entry, ...how, resolve, reject })
+      if (!how.mayWait) this.#start()
       else if (!this.#writing) this.#startLater()
     })
   }
@@ -101,13 +104,14 @@ export class AppendQueue {
     // When there was no room, what is owed is tried alone.
     const batch = this.#refusal ? this.#waiting.filter(({ isOwed }) => isOwed).slice(0, mostTogether) : this.#waiting.slice(0, mostTogether)
     try {
-      const links = await this.#write(batch.map(({ entry }) => entry))
+      const tell = (links: readonly Link[]): void => batch.forEach(({ onWritten, entry }, index) => onWritten?.(appendedAs(links[index] as Link, entry)))
+      const links = await this.#write(
+        batch.map(({ entry }) => entry),
+        tell,
+      )
       this.#forget(batch)
       this.#refusal = undefined
-      batch.forEach(({ resolve, entry }, index) => {
-        const { number, hash } = (links[index] as Link).record
-        resolve({ number, hash, entry })
-      })
+      batch.forEach(({ resolve, entry }, index) => resolve(appendedAs(links[index] as Link, entry)))
     } catch (error) {
       this.#giveUp(batch, error)
     }
@@ -131,4 +135,9 @@ export class AppendQueue {
     const gone = new Set(some)
     this.#waiting = this.#waiting.filter((each) => !gone.has(each))
   }
+}
+
+function appendedAs({ record }: Link, entry: AuditEntry): Appended {
+  const { number, hash } = record
+  return { number, hash, entry }
 }

@@ -41,7 +41,7 @@ export class SqliteAuditStore implements AuditStore {
     this.#database = database
   }
 
-  async append(make: (end: StoredEnd | undefined) => Batch): Promise<void> {
+  async append(make: (end: StoredEnd | undefined) => Batch, onWritten?: () => void): Promise<void> {
     const known = this.#ownVersion
     this.#ownVersion = undefined
     const version = await this.#database.write(() => {
@@ -51,6 +51,7 @@ export class SqliteAuditStore implements AuditStore {
       this.#database.run(mark, 'head', JSON.stringify(head))
       return now
     })
+    onWritten?.()
     await this.#database.sync()
     this.#ownVersion = version
   }

@@ -32,8 +32,9 @@ export interface AuditStore {
   /**
    * Adds what `make` makes of the newest record there is, and the head that tells of it, all or nothing: nobody else adds anything between the two. On the disk when this
    * resolves. Throws SandboxError('full') when there is no room, and then nothing was added. `make` is given nothing when nobody has written since what was added here last.
+   * `onWritten` is called when it was added and would survive this process, though perhaps not the machine.
    */
-  append(make: (end: StoredEnd | undefined) => Batch): Promise<void>
+  append(make: (end: StoredEnd | undefined) => Batch, onWritten?: () => void): Promise<void>
   find(query: StoreQuery): readonly StoredRecord[]
   end(): StoredEnd
   /** The newest that was written before a time. */

@@ -22,7 +22,7 @@ import { AppendQueue } from './queue.js'
 import { recordsUpTo } from './records.js'
 import { redact, redactText } from './redact.js'
 import type { Signing } from './signing.js'
-import type { AuditStore, StoredEnd } from './store.js'
+import type { AuditStore, Batch, StoredEnd } from './store.js'
 import { Tails } from './tail.js'
 import { verifyChain } from './verification.js'
 
@@ -53,15 +53,15 @@ export class Trail implements AuditTrail {
 
   constructor(options: TrailOptions) {
     this.#options = options
-    this.#queue = new AppendQueue((entries) => this.#write(entries))
+    this.#queue = new AppendQueue((entries, onWritten) => this.#write(entries, onWritten))
     this.#tails = new Tails(options.store)
   }
 
-  async append(entry: AuditEntry): Promise<Appended> {
+  async append(entry: AuditEntry, { onWritten }: { readonly onWritten?: () => void } = {}): Promise<Appended> {
     const begunAt = performance.now()
     const written = writable(entry)
     this.#checkRoom()
-    const appended = await this.#queue.append(written)
+    const appended = await this.#queue.append(written, onWritten)
     this.#options.onAppended?.(performance.now() - begunAt)
     return appended
   }
@@ -141,10 +141,10 @@ export class Trail implements AuditTrail {
     this.#options.store.close()
   }
 
-  async #write(entries: readonly AuditEntry[]): Promise<readonly Link[]> {
+  async #write(entries: readonly AuditEntry[], onWritten: (links: readonly Link[]) => void): Promise<readonly Link[]> {
     let links: readonly Link[] = []
     let end = this.#seen
-    await this.#options.store.append((found) => {
+    const make = (found: StoredEnd | undefined): Batch => {
       end = found ? this.#endOf(found) : this.#seen
       const at = new Date().toISOString()
       links = entries.map((entry) => {
@@ -153,7 +153,8 @@ export class Trail implements AuditTrail {
         return link
       })
       return { links, head: this.#sign(end) }
-    })
+    }
+    await this.#options.store.append(make, () => onWritten(links))
     this.#seen = { number: end.number, hash: end.hash }
     this.#tails.wake()
     return links

@@ -196,9 +196,9 @@ export interface Appended {
 export interface AuditTrail extends AsyncDisposable {
   /**
    * Before the act: when this resolves, the record is on the disk. Throws SandboxError('full') when it cannot be, and then the act must not be done.
-   * Whatever is appended while one is being written is written together.
+   * Whatever is appended while one is being written is written together. `onWritten` is called as soon as the record would survive this process, though perhaps not the machine.
    */
-  append(entry: AuditEntry): Promise<Appended>
+  append(entry: AuditEntry, options?: { readonly onWritten?: () => void }): Promise<Appended>
   /** What happened already, or must not be refused: kept until there is room, and nothing new is taken meanwhile. */
   tell(entry: AuditEntry): Promise<Appended>
   /** How an act ended; more may be said of it than before. Never refused, as what is told is not. `mayWait`: nobody waits for it, so it goes with the next, a moment later at most. */

@@ -89,6 +89,8 @@ export interface OneShotCall extends CreationOptions {
 export interface OneShotRunCall extends OneShotCall {
   /** Nothing of the program runs before this is fulfilled, nor ever when it is rejected, with which the call is rejected then. What it will run in is found meanwhile. */
   readonly after?: Promise<unknown>
+  /** Instead of `after`, for a program without a network and without folders of the host's: nothing that it does outlives the machine's power. */
+  readonly afterIfConfined?: Promise<unknown>
 }
 
 /** What a one-shot did by its network, under its own id and with nothing of any other's. */

@@ -10,9 +10,9 @@ import { checkJudge } from './creation.js'
 
 /** Throws SandboxError('invalid') naming the option. */
 export function checkOneShotRun(options: OneShotRunCall): OneShotRunCall {
-  const call = checkOneShot(options, ['after'])
-  // It may be rejected before it is waited for, where it is told.
-  call.after?.catch(() => undefined)
+  const call = checkOneShot(options, ['after', 'afterIfConfined'])
+  // They may be rejected before they are waited for, where it is told.
+  for (const each of [call.after, call.afterIfConfined]) each?.catch(() => undefined)
   return call
 }
 

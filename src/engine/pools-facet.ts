@@ -151,7 +151,9 @@ export class PoolsFacet implements PlatformPools {
     signal?.throwIfAborted()
     const lined = await this.#linedFor(place, request, call)
     if (lined) {
-      const how = (within: AbortSignal) => ({ onRequest: call.onRequest, after, signal: signal ? AbortSignal.any([signal, within]) : within })
+      const { network, mounts } = lined.planned.spec
+      const first = network === false && mounts.length === 0 ? (call.afterIfConfined ?? after) : after
+      const how = (within: AbortSignal) => ({ onRequest: call.onRequest, after: first, signal: signal ? AbortSignal.any([signal, within]) : within })
       return this.#host.during(lined.planned, signal, (within) => lined.kept.run(lined.planned, request, how(within)))
     }
     await after

@@ -33,14 +33,29 @@ function hasBody({ headers }: IncomingMessage): boolean {
 /** An empty object where there is none. */
 export async function readJson(request: IncomingMessage, bounds: BodyBounds): Promise<unknown> {
   if (!hasBody(request)) return {}
+  const bytes = request.complete ? wholeBody(request, bounds.mostJsonBytes) : await gatheredBody(request, bounds)
+  return bytes.length === 0 ? {} : parseJsonBody(bytes)
+}
+
+/** It has come with its head, as a short one does. */
+function wholeBody(request: IncomingMessage, mostBytes: number): Uint8Array {
+  const bytes = (request.read() as Uint8Array | null) ?? new Uint8Array()
+  if (bytes.length > mostBytes) throw tooLarge(mostBytes)
+  return bytes
+}
+
+async function gatheredBody(request: IncomingMessage, bounds: BodyBounds): Promise<Uint8Array> {
   const pieces: Uint8Array[] = []
   const until = performance.now() + bounds.jsonMs
   for await (const piece of bodyPieces(request, { mostBytes: bounds.mostJsonBytes, idleMs: bounds.idleMs })) {
     if (performance.now() > until) throw new HttpError(408, `body: did not end within ${bounds.jsonMs} ms`)
     pieces.push(piece)
   }
-  const bytes = Buffer.concat(pieces)
-  return bytes.length === 0 ? {} : parseJsonBody(bytes)
+  return Buffer.concat(pieces)
+}
+
+function tooLarge(mostBytes: number): HttpError {
+  return new HttpError(413, `body: has more than ${mostBytes} bytes`)
 }
 
 /** As it comes; not reading it holds the other side back. */
@@ -48,8 +63,7 @@ export async function* bodyPieces(
   request: IncomingMessage,
   { mostBytes, idleMs }: Pick<BodyBounds, 'mostBytes' | 'idleMs'>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const tooLarge = (): HttpError => new HttpError(413, `body: has more than ${mostBytes} bytes`)
-  if (Number(request.headers['content-length'] ?? 0) > mostBytes) throw tooLarge()
+  if (Number(request.headers['content-length'] ?? 0) > mostBytes) throw tooLarge(mostBytes)
   let total = 0
   const pieces = request[Symbol.asyncIterator]() as AsyncIterator<Uint8Array, undefined>
   try {
@@ -57,7 +71,7 @@ export async function* bodyPieces(
       const result = await inTime(pieces.next(), idleMs)
       if (result.done) return
       total += result.value.length
-      if (total > mostBytes) throw tooLarge()
+      if (total > mostBytes) throw tooLarge(mostBytes)
       yield result.value
     }
   } catch (error) {
