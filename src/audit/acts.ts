@@ -122,7 +122,10 @@ export class Acts {
       onWritten = resolve
     })
     const begun = this.begin(act, facts, onWritten)
-    return { written: Promise.race([early, begun]), begun }
+    const written = Promise.race([early, begun])
+    // Whoever waits for neither is told by what they asked for.
+    written.catch(() => undefined)
+    return { written, begun }
   }
 
   /** What is over with its one record, before whoever asked is told. */

@@ -164,6 +164,55 @@ describe('an act', () => {
     expect(order).toEqual(['asked for', 'written', 'begins'])
   })
 
+  test.each(['kept', 'lost'] as const)(
+    'that is a confined run of its own begins when it is written, and nobody is told of it before that is on the disk: %s',
+    async (disk) => {
+      await using home = await ownHouse({ tenants: [{ id: 'one' }] })
+      const direct = await home.as('one')
+      const { trail } = home.ledger
+      const order: string[] = []
+      let hasBegun = (): void => undefined
+      const begun = new Promise<void>((resolve) => (hasBegun = resolve))
+      const slow: AuditTrail = Object.assign(Object.create(trail) as AuditTrail, {
+        append: async (entry: AuditEntry, { onWritten }: { onWritten?: () => void } = {}) => {
+          const appended = await trail.append(entry)
+          order.push('written')
+          onWritten?.()
+          await begun
+          order.push('on the disk')
+          if (disk === 'lost') throw new Error('the disk broke')
+          return appended
+        },
+        finish: trail.finish.bind(trail),
+      })
+      const run: Platform['pools']['run'] = async (place, request, { after, afterIfConfined, ...rest } = {}) => {
+        after?.catch(() => undefined)
+        await afterIfConfined
+        const shot = await direct.pools.run(place, request, rest)
+        order.push('begins')
+        hasBegun()
+        return {
+          ...shot,
+          release: () => {
+            order.push('released')
+            return shot.release()
+          },
+        }
+      }
+      const settings = { code: 'full', env: 'names', receipts: 'asked' } as const
+      const below: Platform = { ...direct, pools: { ...direct.pools, run } }
+      const platform = auditedPlatform(below, { trail: slow, actor: actorOf('one'), tenant: 'one', settings, agentOf: () => undefined })
+      const running = platform.pools.run({ spec: plain }, { command: ['sleep', '60'], output: {} })
+      if (disk === 'lost') await expect(running).rejects.toThrow('the disk broke')
+      else {
+        const shot = await running
+        order.push('told')
+        await shot.release()
+      }
+      expect(order).toEqual(['written', 'begins', 'on the disk', ...(disk === 'kept' ? ['told'] : []), 'released'])
+    },
+  )
+
   test('of a tenant that wants only hashes has neither command nor code', async () => {
     await using home = await ownHouse({ tenants: [{ id: 'one', audit: { code: 'hash', receipts: 'always' } }] })
     const one = await home.as('one')

@@ -104,6 +104,23 @@ describe('an audit trail', () => {
     expect(await trail.verify({ anchor: other })).toMatchObject({ valid: false, number: 1 })
   })
 
+  test('tells when a record would survive this process, before it is on the disk: whoever else reads the trail then finds it', async () => {
+    using folder = ownTrailFolder()
+    await using trail = await folder.open()
+    await using other = await folder.open()
+    const seen: unknown[] = []
+    let finding: Promise<unknown> = Promise.resolve()
+    const appending = trail.append(entryOf(1), {
+      onWritten: () => {
+        seen.push('written')
+        finding = other.list({}, { limit: 1 }).then(({ items }) => items[0]?.number)
+      },
+    })
+    const { number } = await appending.finally(() => seen.push('on the disk'))
+    expect(seen).toEqual(['written', 'on the disk'])
+    expect(await finding).toBe(number)
+  })
+
   test('writes what is asked for at once together', async () => {
     using folder = ownTrailFolder()
     await using trail = await folder.open()

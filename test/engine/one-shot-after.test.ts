@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { createPlatform } from '../../src/index.js'
 import type { Fresh } from '../../src/contract/pools.js'
+import type { SpecInput } from '../../src/contract/spec.js'
 import { collect } from './collect.js'
 
 const command = ['/bin/date', '+%s%N']
@@ -20,6 +21,25 @@ describe.each<Fresh>(['liner', 'cell'])('a one-shot in a fresh %s', (fresh) => {
       await shot.release()
       expect(Number(BigInt(stdout.trim()) / 1_000_000n)).toBeGreaterThanOrEqual(fulfilledAt)
     }
+  })
+
+  test('without a network it begins after what is for those that are confined, with one after what is for all', async () => {
+    await using platform = createPlatform()
+    let isOnDisk = false
+    const after = sleep(400).then(() => {
+      isOnDisk = true
+    })
+    const call = { fresh, after, afterIfConfined: Promise.resolve() }
+    const begin = async (spec: SpecInput): Promise<boolean> => {
+      const shot = await platform.pools.run({ spec }, { command, output: {} }, call)
+      const wasOnDisk = isOnDisk
+      await collect(shot.program)
+      await shot.release()
+      return wasOnDisk
+    }
+    await platform.pools.run({ spec: {} }, { command, output: {} }, { fresh }).then((shot) => shot.release())
+    const [confined, connected] = await Promise.all([begin({}), begin({ network: { allow: [] } })])
+    expect({ confined, connected }).toEqual({ confined: fresh === 'cell', connected: true })
   })
 
   test('never runs when that fails, which is then its answer, and the next one does', async () => {
