@@ -2,6 +2,7 @@ import { printable } from '../contract/printable.js'
 import { HttpError } from './http-error.js'
 
 const mostDepth = 64
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
  * What a body holds as JSON. Unlike JSON.parse this refuses a name that stands twice in one object, one that would be a prototype, and what is nested beyond any
@@ -20,7 +21,7 @@ export function parseJsonBody(bytes: Uint8Array): unknown {
 function decodeText(bytes: Uint8Array): string {
   let text: string
   try {
-    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    text = decoder.decode(bytes)
   } catch {
     throw new HttpError(400, 'body: is no UTF-8')
   }

@@ -159,10 +159,10 @@ class SqliteFile implements SqlDatabase {
   }
 
   #transaction<T>(begin: 'BEGIN' | 'BEGIN IMMEDIATE', act: () => T): T {
-    this.#database.exec(begin)
+    this.#prepared(begin).run()
     try {
       const result = act()
-      this.#database.exec('COMMIT')
+      this.#prepared('COMMIT').run()
       return result
     } catch (error) {
       // A full disk has rolled it back already.
