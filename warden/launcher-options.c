@@ -30,9 +30,9 @@
  *                                  root, which is made for that. Only with --runtime
  *   --show FOLDER PATH             FOLDER bound over PATH where the runtime looks; may be repeated. Only with --runtime
  *   --hide PATH                    unmounted where the runtime looks; may be repeated. Only with --runtime
+ *   --fix PATH                     read-only where the runtime looks; may be repeated. Only with --runtime
  *   --rootless                     the runtime is started in a user namespace in which whoever starts this is root: its ID is 0, nothing is dropped, what is hidden
  *                                  is covered. Only with --runtime, and not with --mount, --root, --devices, --give, --show and --inspect
- *   --fix PATH                     read-only where the runtime looks; may be repeated. Only with --rootless
  *   --within ID                    do what PROGRAM, which is bwrap, is told, within the container that this is the first process of, and as its first process, with
  *                                  this uid and gid inside. Only with --await, --join, --enter, --open, --open-folder, --read and --pass
  *   --apart                        with --within: not as the first process but as its child, so that whoever enters the container finds it as it was made
@@ -249,8 +249,6 @@ static void refuse_rootless(const struct options *options)
     const bool privileged = options->mounts > 0 || options->root || options->devices || options->gives > 0 || options->shows > 0 || options->inspect_fd >= 0;
     if (options->rootless && (!options->uses_runtime || options->drop_to != 0 || privileged))
         refuse("use without root", "what takes root, or no runtime");
-    if (options->fixes > 0 && !options->rootless)
-        refuse("fix without", "--rootless");
 }
 
 void parse_options(struct options *options, int argc, char **argv)
@@ -276,7 +274,7 @@ void parse_options(struct options *options, int argc, char **argv)
         refuse("build without", "--map, --drop and --stage");
     if (options->uses_runtime && (options->map || options->drop || options->builds || options->stages == 0))
         refuse("use a runtime with", "--map, --drop or --build, or without --stage");
-    if ((options->hides > 0 || options->shows > 0 || options->gives > 0 || options->closed) && !options->uses_runtime)
-        refuse("give, hide, show or close without", "--runtime");
+    if ((options->hides > 0 || options->shows > 0 || options->fixes > 0 || options->gives > 0 || options->closed) && !options->uses_runtime)
+        refuse("give, hide, show, fix or close without", "--runtime");
     refuse_rootless(options);
 }

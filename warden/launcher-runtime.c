@@ -152,11 +152,20 @@ static void close_root(void)
             fail("close", paths[i]);
 }
 
+void make_fixed(const struct options *options)
+{
+    struct mount_attributes flags = { .set = ATTR_RDONLY };
+    for (size_t i = 0; i < options->fixes; i++)
+        if (syscall(SYS_mount_setattr, AT_FDCWD, options->fix[i], 0, &flags, sizeof flags) != 0)
+            fail("make read-only", options->fix[i]);
+}
+
 static void change_view(const struct options *options)
 {
     for (size_t i = 0; i < options->shows; i++)
         if (mount(options->show[i].folder, options->show[i].path, NULL, MS_BIND, NULL) != 0)
             fail("show", options->show[i].folder);
+    make_fixed(options);
     for (size_t i = 0; i < options->hides; i++)
         if (umount2(options->hide[i], MNT_DETACH) != 0)
             fail("hide", options->hide[i]);

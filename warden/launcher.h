@@ -236,6 +236,8 @@ void find_runtime(struct steps *steps, struct options *options);
 _Noreturn void start_runtime(const struct options *options, const struct steps *steps, struct runtime_start cell);
 /* The same without rights: in a user namespace of the runtime's own. */
 _Noreturn void start_rootless(const struct options *options, const struct steps *steps, int program);
+/* What the runtime sees and is to leave as it is. */
+void make_fixed(const struct options *options);
 _Noreturn void become_runtime(const struct options *options, int program);
 /* Ends when nothing of the cell is left. */
 _Noreturn void monitor_runtime(pid_t runtime, pid_t inspector);

@@ -31,7 +31,7 @@ static void add_words(struct input *input, struct chance *chance, const char *co
 static void add_warden(struct input *input, struct chance *chance)
 {
   static const char *const lines[] = {
-    "--disk|1000000|1000|--writable|/workspace|1000|1000|755|", "--join|3|", "--join-below|4|cgroup.procs|", "--egress|3128|--direct|", "--become|1|1|", "--guests|64|--become|2|2|",
+    "--disk|1000000|1000|--writable|/workspace|1000|1000|755|", "--join|3|", "--enter|5|", "--join-below|4|cgroup.procs|", "--egress|3128|--direct|", "--become|1|1|", "--guests|64|--become|2|2|",
     "--overlay|/usr|3|", "--layers|/l|", "--place|/a|/b|ro,noexec|", "--bind|/a|/b|", "--veil|/v|", "--mask|/m|", "--readonly|/r|", "--pts|--cradle|5|5|", "--tell|", "--hide|--once|",
     "--recognise|7|/x|", "--folder|/f|0|0|700|", "--subreaper|", "--noexec|", "--detach|/d|", "--release|/e|", "--disk-at|/disk|",
   };
