@@ -43,6 +43,10 @@ void find_runtime(struct steps *steps, struct options *options)
         errno = EINVAL;
         fail("understand", "the words of the runtime");
     }
+    if (options->copied != NULL && strcmp(options->copied, options->program[0]) != 0) {
+        errno = EINVAL;
+        fail("copy", options->copied);
+    }
 }
 
 void become_runtime(const struct options *options, int program)
@@ -55,6 +59,9 @@ void become_runtime(const struct options *options, int program)
         fail("set", "parent death signal");
     if (getppid() != options->self)
         _exit(LAUNCHER_FAILED);
+    /* Where it is forbidden to execute what is in memory, it is the file. */
+    if (options->copy >= 0)
+        syscall(SYS_execveat, options->copy, "", options->program, environment, AT_EMPTY_PATH);
     syscall(SYS_execveat, program, "", options->program, environment, AT_EMPTY_PATH);
     fail("execute", options->program[0]);
 }

@@ -42,7 +42,7 @@ static void add_warden(struct input *input, struct chance *chance)
 static void add_launcher(struct input *input, struct chance *chance)
 {
   static const char *const lines[] = {
-    "--parent|7|", "--await|", "--join|/c/cgroup.procs|", "--enter|5|", "--open|4|/p|", "--open-folder|6|/q|", "--read|8|/r|", "--stage|usr|/usr|", "--veil|etc|/e|", "--mount|9|m|rw|1000|-|",
+    "--parent|7|", "--await|", "--copied|/x/runc|", "--join|/c/cgroup.procs|", "--enter|5|", "--open|4|/p|", "--open-folder|6|/q|", "--read|8|/r|", "--stage|usr|/usr|", "--veil|etc|/e|", "--mount|9|m|rw|1000|-|",
     "--pass|10|11|", "--root|65536|1000|10|", "--layer|/usr|/usr|", "--devices|", "--map|65536|65536|12|13|", "--inspect|14|", "--build|", "--drop|65536|", "--runtime|65536|", "--closed|",
     "--give|g|ro|/g|", "--show|/s|/t|", "--hide|/h|", "--rootless|", "--fix|/x|", "--within|0|", "--apart|", "--put|5|0|",
   };

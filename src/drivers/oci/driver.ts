@@ -49,7 +49,7 @@ export function createOciDriver(name: RuntimeName, { programs: given = {}, ...op
           const plan = { ...asked, isEntering }
           bundle.write(containerConfig({ plan, cgroupsPath: place.path }))
           const order = { path: programs.runtime, bundle, cellId: spec.id, descriptors: doorCount(plan), leavesGroups: isEntering }
-          return containerArgv({ plan, place, runtime: runtime.argv(order) })
+          return containerArgv({ plan, place, runtime: runtime.argv(order), copied: runtime.isCopied ? programs.runtime : undefined })
         },
       }
     },

@@ -23,6 +23,8 @@ export interface Runtime {
   readonly package: string
   /** One that is small may be started in the cell's groups, and then leaves cgroups alone; what a large one needs is not to be the cell's. */
   readonly isSmall: boolean
+  /** Whether it copies itself into memory at each start, unless it was started from there. */
+  readonly isCopied: boolean
   /** Whether it starts containers in a user namespace with a single id. */
   readonly isRootless?: boolean
   /** Its variables besides PATH, then the program and its words. */
@@ -57,6 +59,7 @@ export const runtimes: Readonly<Record<RuntimeName, Runtime>> = {
     tier: 'container',
     package: 'runc',
     isSmall: false,
+    isCopied: true,
     isRootless: true,
     // With this it goes on where it cannot enter a group that nobody named.
     argv: (order) => [...briefly, ...runDetached(order, ...(order.leavesGroups ? ['--rootless', 'true'] : []))],
@@ -67,6 +70,7 @@ export const runtimes: Readonly<Record<RuntimeName, Runtime>> = {
     tier: 'container',
     package: 'crun',
     isSmall: true,
+    isCopied: false,
     isRootless: true,
     argv: (order) => runDetached(order, '--cgroup-manager=disabled'),
     wordsOf: wordsOfCrun,
