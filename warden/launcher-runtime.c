@@ -172,6 +172,10 @@ static void change_view(const struct options *options)
     for (size_t i = 0; i < options->shows; i++)
         if (mount(options->show[i].folder, options->show[i].path, NULL, MS_BIND, NULL) != 0)
             fail("show", options->show[i].folder);
+    /* A mount of its own each, because one in which something is open to be written to stays writable. */
+    for (size_t i = 0; i < options->fixes; i++)
+        if (mount(options->fix[i], options->fix[i], NULL, MS_BIND, NULL) != 0)
+            fail("bind", options->fix[i]);
     make_fixed(options);
     for (size_t i = 0; i < options->hides; i++)
         if (umount2(options->hide[i], MNT_DETACH) != 0)
