@@ -44,6 +44,7 @@ const PROGRAMS = {
       'doors-handover.c',
       'ends.c',
       'engine.c',
+      'entry.c',
       'fds.c',
       'feed.c',
       'files.c',

@@ -123,6 +123,13 @@ static void add_join_below(struct arguments *arguments, struct reader *reader)
   arguments->joins[arguments->join_count - 1].file = file;
 }
 
+static void add_enter(struct arguments *arguments, struct reader *reader)
+{
+  unsigned long fd = number(reader, 10);
+  if (fd < 3 || fd > 65535 || arguments->enter_count == WARDEN_JOINS_MOST) refuse(reader->option);
+  arguments->enters[arguments->enter_count++] = (int)fd;
+}
+
 static void add_cradle(struct arguments *arguments, struct reader *reader)
 {
   arguments->cradle = true;
@@ -182,6 +189,7 @@ void arguments_parse(struct arguments *arguments, char **argv)
     else if (!strcmp(option, "--once") || !strcmp(option, "--await")) continue; /* done by then */
     else if (!strcmp(option, "--join")) add_join(arguments, &reader);
     else if (!strcmp(option, "--join-below")) add_join_below(arguments, &reader);
+    else if (!strcmp(option, "--enter")) add_enter(arguments, &reader);
     else if (!strcmp(option, "--subreaper")) arguments->subreaper = true;
     else if (!strcmp(option, "--egress")) add_egress(arguments, &reader);
     else if (!strcmp(option, "--direct")) arguments->doors.direct = true;

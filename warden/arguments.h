@@ -73,6 +73,8 @@ struct arguments {
   bool own_proc;
   struct join_argument joins[WARDEN_JOINS_MOST];
   size_t join_count;
+  int enters[WARDEN_JOINS_MOST];
+  size_t enter_count;
   bool subreaper;
   const char *guests_most; /* NULL: the driver bounds them from outside */
   bool becomes; /* another id than it was started with */

@@ -88,7 +88,7 @@ static void rename_self(char **values)
     memcpy(first, name, sizeof name);
 }
 
-static _Noreturn void become_launcher(struct cell *cell)
+static _Noreturn void become_launcher(struct cell *cell, int copy)
 {
     char *argv[MOST_WORDS + 1];
     int argc = 0;
@@ -105,20 +105,37 @@ static _Noreturn void become_launcher(struct cell *cell)
         argv[argc++] = cell->words + at;
     }
     argv[argc] = NULL;
-    launch(argc, argv);
+    launch(argc, argv, copy);
 }
 
-void launch_when_complete(struct cell **cells, struct cell *cell, char **values)
+static const char *next_word(const struct cell *cell, const char *word)
+{
+    const char *next = word + strlen(word) + 1;
+    return next < cell->words + cell->length ? next : NULL;
+}
+
+/* Whether it is told rightly is for whoever is launched to say. */
+static int copy_for(const struct cell *cell, struct program_copy *copy)
+{
+    const char *path = NULL;
+    for (const char *word = cell->words; word != NULL && path == NULL && strcmp(word, "--") != 0; word = next_word(cell, word))
+        if (strcmp(word, "--copied") == 0)
+            path = next_word(cell, word);
+    return path == NULL ? -1 : copy_program(copy, path);
+}
+
+void launch_when_complete(struct cell **cells, struct cell *cell, struct service *service)
 {
     if (cell->streams == 0 || cell->pid != 0)
         return;
     for (size_t i = 0; i < cell->streams; i++)
         if (cell->stream[i] < 0)
             return;
+    int copy = copy_for(cell, &service->copy);
     pid_t pid = fork();
     if (pid == 0) {
-        rename_self(values);
-        become_launcher(cell);
+        rename_self(service->values);
+        become_launcher(cell, copy);
     }
     if (pid < 0) {
         tell(cell->id, REFUSED, errno);

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "launcher-copy.h"
+
 enum { MOST_STREAMS = 8, FEWEST_STREAMS = 3 };
 enum event { LAUNCHED = 1, EXITED = 2, KILLED = 3, REFUSED = 4 };
 
@@ -29,7 +31,16 @@ struct cell *cell_of(struct cell **cells, uint32_t id);
 void forget_cell(struct cell **at);
 /* Its owner. */
 void tell(uint32_t id, enum event event, int value);
-/* Once it is known what to launch, and all its streams are there. `values` are the server's own arguments, after the one that made it a server. */
-void launch_when_complete(struct cell **cells, struct cell *cell, char **values);
+
+/* What cells have of their server. */
+struct service {
+    /* The server's own arguments, after the one that made it a server. */
+    char **values;
+    /* Of the runtime that was asked for last. */
+    struct program_copy copy;
+};
+
+/* Once it is known what to launch, and all its streams are there. */
+void launch_when_complete(struct cell **cells, struct cell *cell, struct service *service);
 
 #endif

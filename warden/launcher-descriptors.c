@@ -52,7 +52,7 @@ void close_all_but_one(int kept)
 /* Out of the way first: the numbers that were inherited are wanted for other things. */
 static void close_inherited(struct options *options)
 {
-    int kept[2 * MOST_MOUNTS + MOST_JOINS + 1];
+    int kept[2 * MOST_MOUNTS + MOST_JOINS + 2];
     size_t count = 0;
 
     for (size_t i = 0; i < options->mounts; i++)
@@ -63,6 +63,8 @@ static void close_inherited(struct options *options)
         kept[count++] = options->enter[i] = move_own(options->enter[i]);
     if (options->inspect_fd >= 0)
         kept[count++] = options->inspect_fd = move_own(options->inspect_fd);
+    if (options->copy >= 0)
+        kept[count++] = options->copy = move_own(options->copy);
     close_all_but(kept, count);
 }
 

@@ -25,14 +25,15 @@
  *   --drop ID                      run PROGRAM with this uid and gid and no groups
  *   --runtime ID                   what follows `--` are words of bwrap about a root, and after a second `--` a container runtime that is to start a cell with that
  *                                  root, which is made for ID, and then to exit: this stays with ID, and ends with the cell. Not with --map, --build and --drop
+ *   --copied PATH                  the runtime is PATH, and started from a copy in memory where a server keeps one. Only with --runtime, and not with --rootless
  *   --closed                       the root, and the devices with it, are read-only before the runtime sees them
  *   --give NAME MODE PLACE         what was staged as NAME is ro or rw, and neither honours set-ids nor devices: the runtime binds it as it is at PLACE of the
  *                                  root, which is made for that. Only with --runtime
  *   --show FOLDER PATH             FOLDER bound over PATH where the runtime looks; may be repeated. Only with --runtime
  *   --hide PATH                    unmounted where the runtime looks; may be repeated. Only with --runtime
+ *   --fix PATH                     read-only where the runtime looks; may be repeated. Only with --runtime
  *   --rootless                     the runtime is started in a user namespace in which whoever starts this is root: its ID is 0, nothing is dropped, what is hidden
  *                                  is covered. Only with --runtime, and not with --mount, --root, --devices, --give, --show and --inspect
- *   --fix PATH                     read-only where the runtime looks; may be repeated. Only with --rootless
  *   --within ID                    do what PROGRAM, which is bwrap, is told, within the container that this is the first process of, and as its first process, with
  *                                  this uid and gid inside. Only with --await, --join, --enter, --open, --open-folder, --read and --pass
  *   --apart                        with --within: not as the first process but as its child, so that whoever enters the container finds it as it was made
@@ -223,6 +224,8 @@ static int take_option(struct options *options, const char *name, char **values,
         return options->within = true, options->within_id = parse_number(values[0], 0xfffffffe), 1;
     if (strcmp(name, "--drop") == 0)
         return options->drop = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
+    if (strcmp(name, "--copied") == 0)
+        return options->copied = values[0], 1;
     if (strcmp(name, "--runtime") == 0)
         return options->uses_runtime = true, options->drop_to = parse_number(values[0], 0xfffffffe), 1;
     if (left < 2)
@@ -249,8 +252,6 @@ static void refuse_rootless(const struct options *options)
     const bool privileged = options->mounts > 0 || options->root || options->devices || options->gives > 0 || options->shows > 0 || options->inspect_fd >= 0;
     if (options->rootless && (!options->uses_runtime || options->drop_to != 0 || privileged))
         refuse("use without root", "what takes root, or no runtime");
-    if (options->fixes > 0 && !options->rootless)
-        refuse("fix without", "--rootless");
 }
 
 void parse_options(struct options *options, int argc, char **argv)
@@ -276,7 +277,9 @@ void parse_options(struct options *options, int argc, char **argv)
         refuse("build without", "--map, --drop and --stage");
     if (options->uses_runtime && (options->map || options->drop || options->builds || options->stages == 0))
         refuse("use a runtime with", "--map, --drop or --build, or without --stage");
-    if ((options->hides > 0 || options->shows > 0 || options->gives > 0 || options->closed) && !options->uses_runtime)
-        refuse("give, hide, show or close without", "--runtime");
+    if ((options->hides > 0 || options->shows > 0 || options->fixes > 0 || options->gives > 0 || options->closed) && !options->uses_runtime)
+        refuse("give, hide, show, fix or close without", "--runtime");
+    if (options->copied != NULL && (!options->uses_runtime || options->rootless))
+        refuse("copy without", "--runtime, or with --rootless");
     refuse_rootless(options);
 }

@@ -13,20 +13,15 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <fcntl.h>
 
 #include "launcher-steps.h"
-#include "mount-calls.h"
 
 /* What lies there came with a namespace of more rights and can be covered but not unmounted. */
 static void change_view(const struct options *options)
 {
-    struct mount_attributes flags = { .set = ATTR_RDONLY };
-    for (size_t i = 0; i < options->fixes; i++)
-        if (syscall(SYS_mount_setattr, AT_FDCWD, options->fix[i], 0, &flags, sizeof flags) != 0)
-            fail("make read-only", options->fix[i]);
+    make_fixed(options);
     for (size_t i = 0; i < options->hides; i++)
         if (mount("tmpfs", options->hide[i], "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,nr_inodes=2") != 0)
             fail("hide", options->hide[i]);

@@ -43,6 +43,10 @@ void find_runtime(struct steps *steps, struct options *options)
         errno = EINVAL;
         fail("understand", "the words of the runtime");
     }
+    if (options->copied != NULL && strcmp(options->copied, options->program[0]) != 0) {
+        errno = EINVAL;
+        fail("copy", options->copied);
+    }
 }
 
 void become_runtime(const struct options *options, int program)
@@ -55,6 +59,9 @@ void become_runtime(const struct options *options, int program)
         fail("set", "parent death signal");
     if (getppid() != options->self)
         _exit(LAUNCHER_FAILED);
+    /* Where it is forbidden to execute what is in memory, it is the file. */
+    if (options->copy >= 0)
+        syscall(SYS_execveat, options->copy, "", options->program, environment, AT_EMPTY_PATH);
     syscall(SYS_execveat, program, "", options->program, environment, AT_EMPTY_PATH);
     fail("execute", options->program[0]);
 }
@@ -152,11 +159,24 @@ static void close_root(void)
             fail("close", paths[i]);
 }
 
+void make_fixed(const struct options *options)
+{
+    struct mount_attributes flags = { .set = ATTR_RDONLY };
+    for (size_t i = 0; i < options->fixes; i++)
+        if (syscall(SYS_mount_setattr, AT_FDCWD, options->fix[i], 0, &flags, sizeof flags) != 0)
+            fail("make read-only", options->fix[i]);
+}
+
 static void change_view(const struct options *options)
 {
     for (size_t i = 0; i < options->shows; i++)
         if (mount(options->show[i].folder, options->show[i].path, NULL, MS_BIND, NULL) != 0)
             fail("show", options->show[i].folder);
+    /* A mount of its own each, because one in which something is open to be written to stays writable. */
+    for (size_t i = 0; i < options->fixes; i++)
+        if (mount(options->fix[i], options->fix[i], NULL, MS_BIND, NULL) != 0)
+            fail("bind", options->fix[i]);
+    make_fixed(options);
     for (size_t i = 0; i < options->hides; i++)
         if (umount2(options->hide[i], MNT_DETACH) != 0)
             fail("hide", options->hide[i]);

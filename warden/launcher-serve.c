@@ -14,6 +14,8 @@
  *           cell, 3, 0: nothing will be launched, and what came of its streams is closed
  *   stdout: cell, 1, pid: launched. cell, 2, status: exited. cell, 3, signal: killed. cell, 4, errno: could not be launched
  *
+ * Where the arguments name a runtime by --copied, it is started from a copy in memory that the server keeps, and makes anew when the file is another.
+ *
  * It ends with its stdin or its owner, and with it every cell that it launched.
  */
 #include "launcher.h"
@@ -40,7 +42,7 @@ enum {
 enum request { LAUNCH = 1, SIGNAL = 2, FORGET = 3 };
 
 struct server {
-    char **values;
+    struct service service;
     pid_t owner;
     int listener;
     int children;
@@ -64,7 +66,7 @@ static void take_launch(struct server *server, uint32_t id, const char *payload,
     cell->length = length - (uint32_t)sizeof streams;
     cell->words = allocate(cell->length);
     memcpy(cell->words, payload + sizeof streams, cell->length);
-    launch_when_complete(&server->cells, cell, server->values);
+    launch_when_complete(&server->cells, cell, &server->service);
 }
 
 static void take_request(struct server *server, const uint32_t *header, const char *payload)
@@ -125,7 +127,7 @@ static void take_stream(struct server *server, int fd, const uint32_t *name)
         fail("understand", "stream");
     }
     cell->stream[name[1]] = fd;
-    launch_when_complete(&server->cells, cell, server->values);
+    launch_when_complete(&server->cells, cell, &server->service);
 }
 
 /* Its owner says right after connecting what a connection is for, so that is waited for. */
@@ -191,7 +193,7 @@ static int watch_children(void)
 
 void serve(char **values)
 {
-    struct server server = { .values = values, .owner = getppid(), .told = allocate(HEADER_BYTES + MOST_BYTES) };
+    struct server server = { .service = { .values = values }, .owner = getppid(), .told = allocate(HEADER_BYTES + MOST_BYTES) };
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
         fail("set", "parent death signal");

@@ -109,12 +109,13 @@ void enter_groups(struct options *options)
     join_cgroups(options);
 }
 
-void launch(int argc, char **argv)
+void launch(int argc, char **argv, int copy)
 {
     struct options options;
     struct steps steps;
 
     parse_options(&options, argc, argv);
+    options.copy = copy;
     if (options.within)
         build_within(&options);
     if (options.put_into != 0)
@@ -169,5 +170,5 @@ int main(int argc, char **argv)
         tell_owner();
     if (argc == 4 && strcmp(argv[1], "--serve") == 0)
         serve(argv + 2);
-    launch(argc, argv);
+    launch(argc, argv, -1);
 }

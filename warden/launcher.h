@@ -111,6 +111,9 @@ struct options {
     bool rootless;
     /* Whether the root, and the devices with it, are read-only before the runtime sees them. */
     bool closed;
+    /* What the runtime is to be started from a copy of, where there is one; that is -1 when there is none. */
+    const char *copied;
+    int copy;
     size_t gives;
     struct give_request give[MOST_MOUNTS];
     size_t shows;
@@ -143,8 +146,8 @@ _Noreturn void fail(const char *verb, const char *object);
 
 void parse_options(struct options *options, int argc, char **argv);
 
-/* Becomes the program that the arguments name. */
-_Noreturn void launch(int argc, char **argv);
+/* Becomes the program that the arguments name. `copy` is what --copied names, in memory; -1 when nobody keeps one. */
+_Noreturn void launch(int argc, char **argv, int copy);
 /* Launches what the owner asks for, as long as that lives; told by the name of a socket and the owner's pid. */
 _Noreturn void serve(char **values);
 void leave_session(void);
@@ -236,6 +239,8 @@ void find_runtime(struct steps *steps, struct options *options);
 _Noreturn void start_runtime(const struct options *options, const struct steps *steps, struct runtime_start cell);
 /* The same without rights: in a user namespace of the runtime's own. */
 _Noreturn void start_rootless(const struct options *options, const struct steps *steps, int program);
+/* What the runtime sees and is to leave as it is. */
+void make_fixed(const struct options *options);
 _Noreturn void become_runtime(const struct options *options, int program);
 /* Ends when nothing of the cell is left. */
 _Noreturn void monitor_runtime(pid_t runtime, pid_t inspector);

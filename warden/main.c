@@ -14,6 +14,7 @@
 #include "caps.h"
 #include "cradle.h"
 #include "die.h"
+#include "entry.h"
 #include "fds.h"
 #include "guests.h"
 #include "kin.h"
@@ -119,6 +120,7 @@ int main(int argc, char **argv, char **envp)
   if (!arguments || !warden) die("allocate", "the warden");
   arguments_parse(arguments, argv);
   warden->subreaper = arguments->subreaper;
+  entry_make(arguments);
   warden->layers = setup_mounts(arguments);
   warden->lining = lining_plan(arguments);
   warden->kin = kin_open(arguments);

@@ -55,6 +55,8 @@ export interface CellPlan {
   readonly arrival?: 'engine' | 'put'
   /** The first of the descriptors through which guests enter their cgroups; a runtime may hand on only those from 3 up. */
   readonly firstDoor?: number
+  /** Whether the warden enters the cell's groups itself, by descriptors that it is handed after those; the launcher, or whoever it starts, unless said. */
+  readonly isEntering?: boolean
 }
 
 export const workdir = '/workspace'
@@ -135,7 +137,7 @@ function hasRoot(ids: CellIds): boolean {
 /** What the launcher stages and opens before the runtime starts. */
 export function launcherArguments(plan: CellPlan): string[] {
   const { spec, ids, ownerPid, programs, cgroups, unveilable } = plan
-  const joins = (cgroups?.joins ?? []).flatMap((path) => ['--join', path])
+  const joins = (plan.isEntering ? [] : (cgroups?.joins ?? [])).flatMap((path) => ['--join', path])
   const certificates = passCertificates(spec, certificatesDescriptor(plan))
   const common = ['--parent', `${ownerPid}`, ...(cgroups ? ['--await'] : []), ...joins, ...guestDoors(plan).flatMap(({ opened }) => opened), ...certificates]
   const placed = placedMounts(plan)
@@ -186,11 +188,14 @@ export function wardenArguments(plan: CellPlan): string[] {
   ]
 }
 
-/** How the launcher opens the way into a guest's cgroups, and how the warden uses it. */
-export function guestDoors({ cgroups, firstDoor = usualFirstDoor }: Pick<CellPlan, 'cgroups' | 'firstDoor'>): { opened: string[]; joined: string[] }[] {
+type Doors = Pick<CellPlan, 'cgroups' | 'firstDoor' | 'isEntering'>
+
+/** How the launcher opens the way into the cgroups of a guest, and of the warden where it enters them itself, and how the warden uses it. */
+export function guestDoors({ cgroups, firstDoor = usualFirstDoor, isEntering = false }: Doors): { opened: string[]; joined: string[] }[] {
   const doors = [
     ...(cgroups?.guestJoins ?? []).map((path) => ({ option: '--open', path, join: '--join', file: [] })),
     ...(cgroups?.runJoins ?? []).map(({ folder, file }) => ({ option: '--open-folder', path: folder, join: '--join-below', file: [file] })),
+    ...(isEntering ? (cgroups?.joins ?? []) : []).map((path) => ({ option: '--open', path, join: '--enter', file: [] })),
   ]
   return doors.map(({ option, path, join, file }, index) => {
     const descriptor = `${firstDoor + index}`

@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -72,6 +72,21 @@ describe('in a model of cgroups made of plain files', () => {
     await using nowhere = new Peer()
     nowhere.start(1, { argv: ['true'], group: 'run-1' })
     expect(failureOf(await nowhere.takeType(TYPE.FAILED, 1))).toEqual({ stage: 3, errno: 2, text: 'find a place to join group run-1' })
+    expect(written()).toEqual(['', '', ''])
+  })
+
+  test('what the warden itself is to be in it enters before it says anything, and keeps no way there', async () => {
+    const doors = ['run-1', 'run-2'].map((group) => [join(root, group, 'tasks'), 'w'] as const)
+    await using peer = peerWith(doors, ['--enter', '3', '--enter', '4'])
+    await peer.takeType(TYPE.HELLO, 0)
+    expect(written()).toEqual(['', '0', '0'])
+    const own = `/proc/${peer.child.pid}/fd`
+    expect(readdirSync(own).filter((fd) => readlinkSync(join(own, fd)).endsWith('/tasks'))).toEqual([])
+  })
+
+  test('a warden that cannot enter what it is to be in says so and ends', async () => {
+    await using peer = peerWith([[join(root, 'tasks'), 'r']], ['--enter', '3'])
+    expect([await peer.exited, peer.stderr]).toEqual([70, 'warden: enter a group of the cell: Bad file descriptor\n'])
     expect(written()).toEqual(['', '', ''])
   })
 

@@ -31,7 +31,7 @@ static void add_words(struct input *input, struct chance *chance, const char *co
 static void add_warden(struct input *input, struct chance *chance)
 {
   static const char *const lines[] = {
-    "--disk|1000000|1000|--writable|/workspace|1000|1000|755|", "--join|3|", "--join-below|4|cgroup.procs|", "--egress|3128|--direct|", "--become|1|1|", "--guests|64|--become|2|2|",
+    "--disk|1000000|1000|--writable|/workspace|1000|1000|755|", "--join|3|", "--enter|5|", "--join-below|4|cgroup.procs|", "--egress|3128|--direct|", "--become|1|1|", "--guests|64|--become|2|2|",
     "--overlay|/usr|3|", "--layers|/l|", "--place|/a|/b|ro,noexec|", "--bind|/a|/b|", "--veil|/v|", "--mask|/m|", "--readonly|/r|", "--pts|--cradle|5|5|", "--tell|", "--hide|--once|",
     "--recognise|7|/x|", "--folder|/f|0|0|700|", "--subreaper|", "--noexec|", "--detach|/d|", "--release|/e|", "--disk-at|/disk|",
   };
@@ -42,7 +42,7 @@ static void add_warden(struct input *input, struct chance *chance)
 static void add_launcher(struct input *input, struct chance *chance)
 {
   static const char *const lines[] = {
-    "--parent|7|", "--await|", "--join|/c/cgroup.procs|", "--enter|5|", "--open|4|/p|", "--open-folder|6|/q|", "--read|8|/r|", "--stage|usr|/usr|", "--veil|etc|/e|", "--mount|9|m|rw|1000|-|",
+    "--parent|7|", "--await|", "--copied|/x/runc|", "--join|/c/cgroup.procs|", "--enter|5|", "--open|4|/p|", "--open-folder|6|/q|", "--read|8|/r|", "--stage|usr|/usr|", "--veil|etc|/e|", "--mount|9|m|rw|1000|-|",
     "--pass|10|11|", "--root|65536|1000|10|", "--layer|/usr|/usr|", "--devices|", "--map|65536|65536|12|13|", "--inspect|14|", "--build|", "--drop|65536|", "--runtime|65536|", "--closed|",
     "--give|g|ro|/g|", "--show|/s|/t|", "--hide|/h|", "--rootless|", "--fix|/x|", "--within|0|", "--apart|", "--put|5|0|",
   };

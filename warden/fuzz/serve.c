@@ -89,9 +89,9 @@ void forget_cell(struct cell **at)
 }
 
 /* Every word that would be an argument ends where the request does. */
-void pretend_to_launch(struct cell **cells, struct cell *cell, char **values)
+void pretend_to_launch(struct cell **cells, struct cell *cell, struct service *service)
 {
-  (void)cells, (void)values;
+  (void)cells, (void)service;
   if (cell->streams < FEWEST_STREAMS || cell->streams > MOST_STREAMS || !cell->length || cell->words[cell->length - 1]) abort();
   for (size_t at = 0; at < cell->length; at += strlen(cell->words + at) + 1) { }
   cell->pid = 1000;

@@ -58,6 +58,7 @@ int words_try_warden(const uint8_t *bytes, size_t length)
     arguments_parse(&arguments, words);
     understood = 1;
     CHECK(arguments.veils.count <= ARGUMENTS_PATHS_MOST && arguments.place_count <= ARGUMENTS_PATHS_MOST && arguments.join_count <= WARDEN_JOINS_MOST);
+    CHECK(arguments.enter_count <= WARDEN_JOINS_MOST);
     CHECK(!arguments.doors.direct || arguments.doors.proxy);
     for (size_t i = 0; i < arguments.join_count; i++) CHECK(arguments.joins[i].fd >= 3 && (!arguments.joins[i].file || !strchr(arguments.joins[i].file, '/')));
   }

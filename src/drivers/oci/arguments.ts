@@ -8,16 +8,17 @@ export const firstDoor = 3
 
 export interface ContainerCommand {
   readonly plan: CellPlan
-  /** Without a path the launcher enters the cell's groups. */
   readonly place: CgroupPlace
   /** The runtime and its words. */
   readonly runtime: readonly string[]
+  /** The program of the runtime, where the launcher is to keep a copy of it in memory. */
+  readonly copied?: string | undefined
 }
 
 /** The one command that builds a cell: the launcher with its arguments, what the root is made of, and the runtime with its own. */
-export function containerArgv({ plan, place, runtime }: ContainerCommand): [string, ...string[]] {
+export function containerArgv({ plan, place, runtime, copied }: ContainerCommand): [string, ...string[]] {
   if (plan.ids.kind === 'single') throw new Error('a cell with a single id')
-  const joins = place.path === undefined ? (plan.cgroups?.joins ?? []) : []
+  const joins = place.joiner === 'runtime' ? [] : (plan.cgroups?.joins ?? [])
   const staged = launcherArguments({ ...plan, ...(plan.cgroups && { cgroups: { ...plan.cgroups, joins } }) })
   return [
     plan.programs.launcher,
@@ -25,7 +26,9 @@ export function containerArgv({ plan, place, runtime }: ContainerCommand): [stri
     ...['--inspect', `${inspectorDescriptor(plan)}`],
     ...looseMounts(plan).flatMap(({ name, access, target }) => (name === undefined ? [] : ['--give', name, access, target])),
     ...place.shown.flatMap(({ folder, mountPoint }) => ['--show', folder, mountPoint]),
+    ...place.fixed.flatMap((path) => ['--fix', path]),
     ...place.hidden.flatMap((path) => ['--hide', path]),
+    ...(copied === undefined ? [] : ['--copied', copied]),
     ...['--runtime', `${plan.ids.base + wardenId}`, '--'],
     ...rootWords(plan, ['--dir', '/proc', '--dir', '/dev']),
     ...['--', ...runtime],

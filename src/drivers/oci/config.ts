@@ -41,9 +41,10 @@ export function containerConfig({ plan, cgroupsPath }: ContainerOrder): object {
   }
 }
 
-function namespacesOf({ ids }: CellPlan): object {
+/** The cgroup namespace is the warden's to make where it enters the groups that are to be seen from there. */
+function namespacesOf({ ids, isEntering = false }: CellPlan): object {
   if (ids.kind === 'single') return {}
   const map = [{ containerID: 0, hostID: ids.base, size: ids.size }]
-  const kinds = ['user', 'mount', 'pid', 'network', 'ipc', 'uts', 'cgroup']
+  const kinds = ['user', 'mount', 'pid', 'network', 'ipc', 'uts', ...(isEntering ? [] : ['cgroup'])]
   return { namespaces: kinds.map((type) => ({ type })), uidMappings: map, gidMappings: map }
 }

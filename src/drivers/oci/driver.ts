@@ -7,7 +7,7 @@ import { SandboxError } from '../../contract/errors.js'
 import { nativeProgram } from '../../sys/native.js'
 import { containerArgv, doorCount, firstDoor } from './arguments.js'
 import { type Bundle, type Bundles, createBundles, withBundle } from './bundles.js'
-import { cgroupPlace, placeOfJoined } from './cgroup-place.js'
+import { type CgroupPlace, cgroupPlace, placeOfEntering, placeOfJoined } from './cgroup-place.js'
 import { containerConfig } from './config.js'
 import { ociMechanism } from './probe.js'
 import { bundleSeen, handedCount, rootlessArgv, rootlessConfig } from './rootless.js'
@@ -38,20 +38,27 @@ export function createOciDriver(name: RuntimeName, { programs: given = {}, ...op
         tryBundle(spec, bundle)
         return prepareRootless({ lease, bundle, runtime, path: programs.runtime })
       }
-      const place = runtime.joiner === 'runtime' ? cgroupPlace(spec.id, lease.cgroup) : placeOfJoined()
+      const place = placeOf(runtime, spec, lease)
+      const isEntering = place.joiner === 'warden'
       const bundle = (bundles ??= createBundles()).make(spec.id, place.made)
       tryBundle(spec, bundle)
       return {
         lease: withBundle(lease, bundle),
         firstDoor,
-        argv: (plan) => {
+        argv: (asked) => {
+          const plan = { ...asked, isEntering }
           bundle.write(containerConfig({ plan, cgroupsPath: place.path }))
-          const order = { path: programs.runtime, bundle, cellId: spec.id, descriptors: doorCount(plan) }
-          return containerArgv({ plan, place, runtime: runtime.argv(order) })
+          const order = { path: programs.runtime, bundle, cellId: spec.id, descriptors: doorCount(plan), leavesGroups: isEntering }
+          return containerArgv({ plan, place, runtime: runtime.argv(order), copied: runtime.isCopied ? programs.runtime : undefined })
         },
       }
     },
   })
+}
+
+function placeOf({ isSmall }: Runtime, { id }: CellSpec, { cgroup }: Lease): CgroupPlace {
+  if (isSmall) return placeOfJoined()
+  return (cgroup && placeOfEntering(cgroup)) ?? cgroupPlace(id, cgroup)
 }
 
 /** The lease is not the bundle's yet. */

@@ -12,6 +12,8 @@ export interface RuntimeOrder {
   readonly cellId: string
   /** How many descriptors it hands on, from 3 up. */
   readonly descriptors: number
+  /** Whether it is to leave cgroups alone, though it is root and could change them. */
+  readonly leavesGroups?: boolean
 }
 
 /** One container runtime: what it is, and how it is told to start a container and be gone. */
@@ -19,11 +21,10 @@ export interface Runtime {
   readonly name: RuntimeName
   readonly tier: Tier
   readonly package: string
-  /**
-   * Who puts a cell into its groups. A runtime that is large does it itself, for what it needs is not the cell's; one that is small may be started in them, and
-   * then leaves cgroups alone.
-   */
-  readonly joiner: 'runtime' | 'launcher'
+  /** One that is small may be started in the cell's groups, and then leaves cgroups alone; what a large one needs is not to be the cell's. */
+  readonly isSmall: boolean
+  /** Whether it copies itself into memory at each start, unless it was started from there. */
+  readonly isCopied: boolean
   /** Whether it starts containers in a user namespace with a single id. */
   readonly isRootless?: boolean
   /** Its variables besides PATH, then the program and its words. */
@@ -57,16 +58,19 @@ export const runtimes: Readonly<Record<RuntimeName, Runtime>> = {
     name: 'runc',
     tier: 'container',
     package: 'runc',
-    joiner: 'runtime',
+    isSmall: false,
+    isCopied: true,
     isRootless: true,
-    argv: (order) => [...briefly, ...runDetached(order)],
+    // With this it goes on where it cannot enter a group that nobody named.
+    argv: (order) => [...briefly, ...runDetached(order, ...(order.leavesGroups ? ['--rootless', 'true'] : []))],
     wordsOf: wordsOfRunc,
   },
   crun: {
     name: 'crun',
     tier: 'container',
     package: 'crun',
-    joiner: 'launcher',
+    isSmall: true,
+    isCopied: false,
     isRootless: true,
     argv: (order) => runDetached(order, '--cgroup-manager=disabled'),
     wordsOf: wordsOfCrun,

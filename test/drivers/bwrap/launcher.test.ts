@@ -44,13 +44,23 @@ describe('what the launcher is told wrongly', () => {
     ],
     ['an id without root', ['--rootless', '--runtime', '1', '--stage', 'a', '/usr'], 'use without root what takes root, or no runtime: Invalid argument'],
     ['no runtime without root', ['--rootless'], 'use without root what takes root, or no runtime: Invalid argument'],
-    ['--fix', ['--fix', '/sys'], 'fix without --rootless: Invalid argument'],
+    ['--fix', ['--fix', '/sys'], 'give, hide, show, fix or close without --runtime: Invalid argument'],
+    ['--copied', ['--copied', '/bin/true'], 'copy without --runtime, or with --rootless: Invalid argument'],
     ['a layer that climbs', ['--layer', '/../x', '/usr'], 'lay under /../x: Invalid argument'],
     ['a size', ['--root', '1', '1m', '1'], 'parse 1m: Invalid argument'],
     ['a descriptor', ['--pass', '2', '100'], 'use descriptor 2: Invalid argument'],
     ['an option that is none', ['--mounts', '3'], 'understand --mounts: Invalid argument'],
   ])('%s ends it', (_, options, words) => {
     expect(run([launcher, ...options, '--', '/bin/true'])).toEqual({ status: 71, said: `launcher: ${words}\n` })
+  })
+})
+
+describe('what a runtime sees', () => {
+  skipGroup(!isRoot && 'only root can mount')
+  test('of what is fixed it can change nothing, though a file there was opened for it', () => {
+    const runtime = `--runtime 65534 -- --dir /proc -- /bin/sh -c 'echo told >&3; cat /mnt/file; touch /mnt/other'`
+    const script = `mount -t tmpfs none /mnt && touch /mnt/file && ${launcher} --open 3 /mnt/file --stage usr /usr --fix /mnt ${runtime}`
+    expect(inOwnNamespace(script)).toEqual({ status: 1, said: "told\ntouch: cannot touch '/mnt/other': Read-only file system\n" })
   })
 })
 

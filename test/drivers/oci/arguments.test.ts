@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { CellPlan } from '../../../src/cell/arguments.js'
 import { defaultLimits } from '../../../src/contract/limit-words.js'
-import { containerArgv, firstDoor } from '../../../src/drivers/oci/arguments.js'
+import { containerArgv, doorCount, firstDoor } from '../../../src/drivers/oci/arguments.js'
 import type { Bundle } from '../../../src/drivers/oci/bundles.js'
-import { cgroupPlace, placeOfJoined } from '../../../src/drivers/oci/cgroup-place.js'
+import { type CgroupPlace, cgroupPlace, placeOfEntering, placeOfJoined } from '../../../src/drivers/oci/cgroup-place.js'
 import { containerConfig } from '../../../src/drivers/oci/config.js'
 import { runtimes } from '../../../src/drivers/oci/runtimes.js'
 
@@ -44,10 +44,18 @@ function lines(argv: readonly string[]): string {
   return `${argv.join(' ').replaceAll(/ (?=--)/g, '\n')}\n`
 }
 
-test('a container of runc is built by exactly these arguments', async () => {
+const entering = { ...plan, isEntering: true }
+
+test('a container of runc, whose warden enters its groups, is built by exactly these arguments', async () => {
+  const place = placeOfEntering({ joins }, mounts) as CgroupPlace
+  const runtime = runtimes.runc.argv({ path: '/usr/bin/runc', bundle, cellId: plan.spec.id, descriptors: doorCount(entering), leavesGroups: true })
+  await expect(lines(containerArgv({ plan: entering, place, runtime, copied: '/usr/bin/runc' }))).toMatchFileSnapshot('./golden/runc-entering.txt')
+})
+
+test('a container that runc puts into its groups is built by exactly these arguments', async () => {
   const place = cgroupPlace(plan.spec.id, { joins }, mounts)
   const runtime = runtimes.runc.argv({ path: '/usr/bin/runc', bundle, cellId: plan.spec.id, descriptors: 2 })
-  await expect(lines(containerArgv({ plan, place, runtime }))).toMatchFileSnapshot('./golden/runc.txt')
+  await expect(lines(containerArgv({ plan, place, runtime, copied: '/usr/bin/runc' }))).toMatchFileSnapshot('./golden/runc.txt')
 })
 
 test('a container of crun is started in its groups, where only one version of cgroups is to be seen', async () => {
@@ -59,6 +67,26 @@ test('a container of crun is started in its groups, where only one version of cg
 test('the container is told by exactly this document', async () => {
   const place = cgroupPlace(plan.spec.id, { joins }, mounts)
   await expect(`${JSON.stringify(containerConfig({ plan, cgroupsPath: place.path }), null, 2)}\n`).toMatchFileSnapshot('./golden/config.json')
+})
+
+test('the container of a warden that enters its groups is told of none, and makes no view of them', async () => {
+  await expect(`${JSON.stringify(containerConfig({ plan: entering, cgroupsPath: undefined }), null, 2)}\n`).toMatchFileSnapshot('./golden/config-entering.json')
+})
+
+test('a runtime whose container enters its groups itself sees those of devices, which it cannot write to, and no others', () => {
+  expect(placeOfEntering({ joins }, mounts)).toEqual({
+    joiner: 'warden',
+    path: undefined,
+    shown: [],
+    hidden: ['memory', 'pids', 'cpu', 'systemd', 'unified'].map((name) => `/sys/fs/cgroup/${name}`),
+    fixed: ['/sys/fs/cgroup/devices'],
+    made: [],
+  })
+})
+
+test('in version 2, or without groups of the cell, nobody enters by himself', () => {
+  expect(placeOfEntering({ joins: [...joins, `/sys/fs/cgroup/unified/${name}/cgroup.procs`] }, mounts)).toBeUndefined()
+  expect(placeOfEntering({ joins: [] }, mounts)).toBeUndefined()
 })
 
 test('a runtime sees the groups of the cell under one path, those of devices, and no others', () => {

@@ -1,5 +1,5 @@
 /** What runtimes got wrong over the years, held whatever their version: links at mount points, masks that are something else, descriptors that stay open. */
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from 'vitest'
@@ -7,9 +7,11 @@ import { findFirstProcess } from '../../../src/cell/first-process.js'
 import { programPath } from '../../../src/cell/facts.js'
 import { engineOptions } from '../../../src/compose.js'
 import type { TemplateRoot } from '../../../src/contract/driver.js'
+import type { SandboxInfo } from '../../../src/contract/platform.js'
 import { createOciDriver } from '../../../src/drivers/oci/driver.js'
 import { type RuntimeName, runtimeNames, runtimes } from '../../../src/drivers/oci/runtimes.js'
 import { Engine } from '../../../src/engine/engine.js'
+import { detectCgroups } from '../../../src/sys/cgroups.js'
 import { childrenOf, descendantsOf } from '../../../src/sys/posture/process-tree.js'
 import { createHostTemplates } from '../../../src/templates/host.js'
 import { startScript } from '../../sys/run-script.js'
@@ -119,6 +121,42 @@ describe.each(runtimeNames.filter((name) => runtimes[name].isRootless))('with %s
   testUnless(lacking(name))('a runtime that lies about nothing opens a cell: the control', async () => {
     await using platform = platformWith(lyingRuntime(name, {}, join(place, 'runtime')))
     await expect(platform.create({})).resolves.toMatchObject({ driver: `oci:${name}` })
+  })
+})
+
+describe('a warden of runc’s that is to enter the groups of its cell', () => {
+  let folder: string
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'gbx-outside-'))
+  })
+  afterEach(() => rmSync(folder, { recursive: true, force: true }))
+  const lackingGroups = (): string | false => {
+    const cgroups = detectCgroups()
+    if ('unavailable' in cgroups || !isRoot) return 'no groups of its own here'
+    return lacking('runc') || (!existsSync('/sys/fs/cgroup/memory') && 'whoever starts it puts it there')
+  }
+  const driverWith = (config: string) => createOciDriver('runc', { programs: { runtime: lyingRuntime('runc', { config }, folder) } })
+  const createWith = async (config: string): Promise<SandboxInfo> => {
+    await using platform = new Engine({ ...engineOptions({ drivers: [driverWith(config)] }) })
+    return await platform.create({})
+  }
+
+  testUnless(lackingGroups())('hands out no cell where it stays outside of all of them', async () => {
+    await expect(createWith('s#,"--enter","[0-9]*"##g')).rejects.toMatchObject({ code: 'not-enforced' })
+  })
+
+  testUnless(lackingGroups())('hands out no cell where it stays outside of one of them', async () => {
+    await expect(createWith('s#,"--enter","[0-9]*"##')).rejects.toMatchObject({ code: 'not-enforced', message: expect.stringMatching(/not in \//) as string })
+  })
+
+  testUnless(lackingGroups())('opens no cell where it cannot enter one', async () => {
+    const opening = openGuest({ driver: driverWith('s#,"--enter","[0-9]*"#,"--enter","200"#') })
+    await expect(opening).rejects.toMatchObject({ message: expect.stringMatching(/warden: enter a group of the cell: Bad file descriptor/) as string })
+  })
+
+  testUnless(lackingGroups())('has made its namespace of them once it was in, so that nobody sees where they lie: the control', async () => {
+    await using guest = await openGuest({ driver: driverWith('') })
+    expect(await guest.sh('cut -d: -f3 /proc/1/cgroup | sort -u')).toBe('/\n')
   })
 })
 
