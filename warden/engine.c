@@ -102,10 +102,10 @@ static const char *release(struct run *run, const struct frame *frame)
   if (run->doom.wanted) return NULL;
   if (run->phase != RUN_GATED) return "RELEASE for a run that is not at its gate";
   run->phase = RUN_RELEASED;
+  /* Others of its id may have stopped it at its gate. Before it is let go: afterwards it may have stopped itself, which is its own affair. Its number is its own: see below. */
+  kill(run->program, SIGCONT);
   if (run->later) send(run->link, frame->payload, frame->length, MSG_NOSIGNAL);
   else send(run->link, "", 1, MSG_NOSIGNAL);
-  /* Others of its id may have stopped it. Its number is its own: see below. */
-  kill(run->program, SIGCONT);
   return NULL;
 }
 
