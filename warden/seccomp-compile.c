@@ -16,6 +16,7 @@
 #define _GNU_SOURCE
 #include "seccomp-ahead.h"
 #include "seccomp-calls.h"
+#include "seccomp-conditions.h"
 #include "seccomp-ranges.h"
 
 #include <errno.h>
@@ -27,23 +28,17 @@
 #include <sys/sendfile.h>
 #include <unistd.h>
 
-enum { MAX_ARGS = 6, MAX_WORDS = 3 + MAX_ARGS * 4 };
-
-struct rule {
-  uint32_t action, number; /* as the architecture itself numbers the call */
-  int call, matched;
-  struct scmp_arg_cmp conditions[MAX_ARGS];
-};
+enum { MAX_ARGS = RULE_MOST_CONDITIONS, MAX_WORDS = 3 + MAX_ARGS * 4, RANGES_ROOM = 1024 };
 
 struct compilation {
   uint32_t arch;
-  scmp_filter_ctx filter; /* of all rules: it tells which of them libseccomp refuses */
+  scmp_filter_ctx filter; /* of all rules without conditions: it tells which of them libseccomp refuses */
   uint32_t foreign;
   int has_foreign;
   struct ahead ahead;
   struct ranges ranges;
   struct rule *rules;
-  size_t count;
+  size_t count, conditional;
   unsigned line;
 };
 
@@ -116,6 +111,16 @@ static int keep_rule(struct compilation *c, const struct rule *rule) {
   return 0;
 }
 
+static int add_conditional(struct compilation *c, const struct rule *rule, const char *call) {
+  for (size_t i = 0; i < c->count; i++) {
+    if (!conditions_are_same(&c->rules[i], rule)) continue;
+    return c->rules[i].action == rule->action ? 0 : refuse(c, "an earlier rule answers the same conditions otherwise", call);
+  }
+  if (c->conditional == RULES_MOST_CONDITIONAL) return refuse(c, "more rules with conditions than a filter can hold", call);
+  c->conditional++;
+  return keep_rule(c, rule);
+}
+
 static int add_rule(struct compilation *c, char **words, int count) {
   struct rule rule = {0};
   if (count < 3) return refuse(c, "too few words", words[0]);
@@ -129,9 +134,10 @@ static int add_rule(struct compilation *c, char **words, int count) {
   if (rule.matched < 0) return -1;
   rule.number = (uint32_t)call_number(c->arch, words[2]);
   ahead_know(&c->ahead, rule.number);
+  if (rule.matched > 0) return add_conditional(c, &rule, words[2]);
   /* What says the same as the default adds nothing, and libseccomp refuses it. */
   if (rule.action == c->ranges.fallback) return 0;
-  int error = seccomp_rule_add_exact_array(c->filter, rule.action, call, (unsigned)rule.matched, rule.conditions);
+  int error = seccomp_rule_add_exact_array(c->filter, rule.action, call, 0, NULL);
   if (error < 0) return refuse(c, strerror(-error), words[2]);
   return keep_rule(c, &rule);
 }
@@ -221,33 +227,34 @@ static int copy_all(int from, int to) {
   return end < 0 ? -1 : 0;
 }
 
-/* The rules that numbers alone do not decide. NULL when there is no room for it. */
+/* The rules that ranges and conditions do not decide. NULL when there is no room for it. */
 static scmp_filter_ctx filter_of_rest(const struct compilation *c) {
   scmp_filter_ctx rest = new_filter(c);
   if (rest == NULL) return NULL;
   int error = c->has_foreign ? seccomp_attr_set(rest, SCMP_FLTATR_ACT_BADARCH, c->foreign) : 0;
   for (size_t i = 0; i < c->count && error == 0; i++) {
     const struct rule *rule = &c->rules[i];
-    if (ranges_leave(&c->ranges, rule->number))
-      error = seccomp_rule_add_exact_array(rest, rule->action, rule->call, (unsigned)rule->matched, rule->conditions);
+    if (rule->matched == 0 && ranges_leave(&c->ranges, rule->number)) error = seccomp_rule_add_exact_array(rest, rule->action, rule->call, 0, NULL);
   }
   return error == 0 ? rest : (seccomp_release(rest), NULL);
 }
 
-static int write_whole(struct compilation *c, int draft) {
-  /* A tree of calls keeps loading and running the filter short. Without rules libseccomp would build an empty tree and forget the default. */
-  if (c->count > 0 && seccomp_attr_set(c->filter, SCMP_FLTATR_CTL_OPTIMIZE, 2) < 0) return -EINVAL;
-  return ahead_write(&c->ahead, c->arch, draft) < 0 ? -errno : seccomp_export_bpf(c->filter, draft);
+static int write_parts(struct compilation *c, scmp_filter_ctx filter, int draft) {
+  return ahead_write(&c->ahead, c->arch, draft) < 0 ? -errno : seccomp_export_bpf(filter, draft);
 }
 
-static int write_ranges(struct compilation *c, int draft) {
-  static struct sock_filter code[1024];
-  size_t length = ranges_write(&c->ranges, c->ahead.highest, code, sizeof code / sizeof *code);
+static int write_filter(struct compilation *c, struct sock_filter *code, int draft) {
+  size_t length = ranges_write(&c->ranges, c->ahead.highest, code, RANGES_ROOM);
   scmp_filter_ctx rest = length > 0 ? filter_of_rest(c) : NULL;
-  if (rest == NULL) return write_whole(c, draft);
+  if (rest == NULL) length = 0;
   c->ahead.code = code;
-  c->ahead.length = length;
-  int error = ahead_write(&c->ahead, c->arch, draft) < 0 ? -errno : seccomp_export_bpf(rest, draft);
+  c->ahead.length = length + conditions_write(c->rules, c->count, c->ranges.fallback, code + length);
+  if (rest == NULL) {
+    /* A tree of calls keeps loading and running the filter short. Without rules libseccomp would build an empty tree and forget the default. */
+    if (c->count > c->conditional && seccomp_attr_set(c->filter, SCMP_FLTATR_CTL_OPTIMIZE, 2) < 0) return -EINVAL;
+    return write_parts(c, c->filter, draft);
+  }
+  int error = write_parts(c, rest, draft);
   seccomp_release(rest);
   return error;
 }
@@ -256,7 +263,9 @@ static int write_ranges(struct compilation *c, int draft) {
 static int write_program(struct compilation *c) {
   int draft = memfd_create("filter", MFD_CLOEXEC);
   if (draft < 0) return refuse(c, strerror(errno), "draft of the filter");
-  int error = write_ranges(c, draft);
+  struct sock_filter *code = calloc(RANGES_ROOM + c->count * RULE_MOST_INSTRUCTIONS, sizeof *code);
+  int error = code == NULL ? -ENOMEM : write_filter(c, code, draft);
+  free(code);
   if (error == 0 && copy_all(draft, STDOUT_FILENO) < 0) error = -errno;
   close(draft);
   return error < 0 ? refuse(c, strerror(-error), "standard output") : 0;

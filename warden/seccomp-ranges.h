@@ -7,7 +7,7 @@
 
 /*
  * Most calls are decided by their number alone, and neighbours mostly alike. As ranges these need a tenth of the instructions that libseccomp writes
- * for them, and every program pays for each instruction when it loads the filter. What depends on arguments stays with libseccomp.
+ * for them, and every program pays for each instruction when it loads the filter. What depends on arguments goes on behind them.
  */
 enum { RANGES_MOST_CALLS = 1024 };
 
@@ -17,7 +17,7 @@ struct ranges {
 };
 
 void ranges_note(struct ranges *ranges, uint32_t number, uint32_t action, int conditions);
-/* Whether a rule of this call has to be left to libseccomp. */
+/* Whether this call is left to what stands behind. */
 int ranges_leave(const struct ranges *ranges, uint32_t number);
 /*
  * Instructions that decide every call up to `highest`, the number being loaded; whatever they do not decide goes on behind them. Answers how many they are,

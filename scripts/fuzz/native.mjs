@@ -29,6 +29,7 @@ const tried = [
   'launcher-options',
   'seccomp-ahead',
   'seccomp-calls',
+  'seccomp-conditions',
   'seccomp-ranges',
   'files-bytes',
   'files-frames',

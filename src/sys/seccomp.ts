@@ -13,8 +13,8 @@ import { parseSeccompProfile } from './seccomp-profile.js'
 import { type SeccompLines, seccompLines, type SeccompTarget } from './seccomp-rules.js'
 import type { SeccompSource } from './seccomp-source.js'
 
-/** Far more than any profile takes: there are rules of which libseccomp makes no end. */
-const patienceMs = 20_000
+/** Far more than any profile takes. */
+const usualPatienceMs = 20_000
 
 /** Raised when the same profile becomes other lines. */
 const edition = 2
@@ -27,6 +27,8 @@ const DIGEST_BYTES = 32
 export interface SeccompOptions {
   /** Compiled filters are kept here; nobody else may write to it. */
   readonly cacheDir: string
+  /** How long one profile may take to compile. */
+  readonly patienceMs?: number
 }
 
 /** For whom a filter is. */
@@ -44,8 +46,8 @@ export interface SeccompCompiler {
   compileDefault(guest?: SeccompGuest): Promise<Uint8Array>
 }
 
-export function createSeccompCompiler({ cacheDir }: SeccompOptions): SeccompCompiler {
-  const compile: SeccompCompiler['compile'] = (source, guest = {}) => compileCached({ source, guest, cacheDir })
+export function createSeccompCompiler({ cacheDir, patienceMs = usualPatienceMs }: SeccompOptions): SeccompCompiler {
+  const compile: SeccompCompiler['compile'] = (source, guest = {}) => compileCached({ source, guest, cacheDir, patienceMs })
   return { compile, compileDefault: async (guest) => compile(readDefaultProfile(), guest) }
 }
 
@@ -73,9 +75,10 @@ interface Order {
   readonly source: SeccompSource
   readonly guest: SeccompGuest
   readonly cacheDir: string
+  readonly patienceMs: number
 }
 
-async function compileCached({ source, guest, cacheDir }: Order): Promise<Uint8Array> {
+async function compileCached({ source, guest, cacheDir, patienceMs }: Order): Promise<Uint8Array> {
   const program = nativeProgram('seccomp-compile')
   const target: SeccompTarget = { arch: hostArch(), kernel: release(), capabilities: guest.capabilities ?? [] }
   const withoutNamelessFiles = guest.withoutNamelessFiles ?? false
@@ -88,7 +91,7 @@ async function compileCached({ source, guest, cacheDir }: Order): Promise<Uint8A
   if (cached) return cached
   const { name } = source
   const lines = seccompLines({ profile: parseSeccompProfile(source.text, name), target, name, withoutNamelessFiles })
-  const filter = await compileLines(program, lines, name)
+  const filter = await compileLines(lines, { program, name, patienceMs })
   checkStartable(filter, target.arch, name)
   // A place that cannot be written costs the next start some milliseconds, nothing else.
   await keep(place, Buffer.concat([digestOf(filter), filter])).catch(() => undefined)
@@ -131,13 +134,24 @@ function unlessExists(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EEXIST') throw error
 }
 
+interface Compilation {
+  readonly program: string
+  readonly name: string
+  readonly patienceMs: number
+}
+
 /** Runs the native compiler; an error of its names the line, and with it the rule. */
-async function compileLines(program: string, lines: SeccompLines, name: string): Promise<Uint8Array> {
+async function compileLines(lines: SeccompLines, { program, name, patienceMs }: Compilation): Promise<Uint8Array> {
   const child = spawn(program, [], { cwd: '/', env: {}, stdio: 'pipe', timeout: patienceMs, killSignal: 'SIGKILL' })
   const exited = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
   // A compiler that refuses a line stops reading; its own words say more than the broken pipe.
   child.stdin.on('error', () => undefined).end(lines.text)
   const [filter, complaint, code] = await Promise.all([buffer(child.stdout), text(child.stderr), exited])
+  if (child.killed) {
+    throw new SandboxError('invalid', `seccomp profile ${name}: its filter was not compiled within ${patienceMs} ms`, {
+      hint: 'use fewer rules with args, or none of your own: leave out seccomp',
+    })
+  }
   if (code !== 0) throw refusal(complaint, lines, name)
   if (filter.length === 0 || filter.length % INSTRUCTION_BYTES !== 0) throw new SandboxError('internal', `a filter of ${filter.length} bytes is no program`)
   const instructions = filter.length / INSTRUCTION_BYTES

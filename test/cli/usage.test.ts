@@ -35,6 +35,7 @@ describe('help', () => {
     ['doctor-help', ['doctor', '--help']],
     ['demo-help', ['demo', '--help']],
     ['bench-help', ['bench', '--help']],
+    ['verify-help', ['verify', '--help']],
     ['packages-help', ['packages', '--help']],
     ['policy-help', ['policy', '--help']],
     ['policy-check-help', ['policy', 'check', '--help']],

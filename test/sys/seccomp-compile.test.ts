@@ -17,7 +17,7 @@ beforeEach(() => {
 afterEach(() => rmSync(place, { recursive: true, force: true }))
 
 function compileNatively(lines: string, ...flags: string[]) {
-  const { status, stdout, stderr } = spawnSync(nativeProgram('seccomp-compile'), flags, { input: lines })
+  const { status, stdout, stderr } = spawnSync(nativeProgram('seccomp-compile'), flags, { input: lines, timeout: 5000 })
   return { status, program: new Uint8Array(stdout), complaint: stderr.toString() }
 }
 
@@ -33,6 +33,16 @@ describe('seccomp-compile', () => {
     ['a signed value', 'default allow\nrule errno:1 read 0 eq -5\n', 'line 2: -5: no number'],
     ['a seventh argument', 'default allow\nrule errno:1 read 6 eq 5\n', 'line 2: 6: no argument index from 0 to 5'],
     ['an argument compared twice', 'default allow\nrule errno:1 read 0 eq 5 0 eq 6\n', 'line 2: 0: argument index stands twice'],
+    [
+      'conditions that are answered in two ways',
+      'default allow\nrule log 9 0 eq 5 1 lt 6\nrule errno:1 9 1 lt 6 0 eq 5\n',
+      'line 3: 9: an earlier rule answers the same conditions otherwise',
+    ],
+    [
+      'more conditions than the kernel could load',
+      `default allow\n${Array.from({ length: 4097 }, (_, value) => `rule log 9 0 eq ${value}\n`).join('')}`,
+      'line 4098: 9: more rules with conditions than a filter can hold',
+    ],
     ['nothing at all', '', 'standard input: no rules'],
   ])('refuses %s by its line and writes nothing', (_, lines, message) => {
     const { status, program, complaint } = compileNatively(lines)
@@ -122,6 +132,62 @@ describe('the compiled program says what the rules say', () => {
       { numRuns: 25 },
     )
   })
+
+  const sterner = ['kill-process', 'kill-thread', 'trap', 'errno:1', 'log', 'allow']
+  // The same few everywhere, so that conditions begin alike, overlap and fall on their bounds, in either half of the register.
+  const edges = [0n, 7n, 8n, 0x40n, 0x41n, 0x1_0000_003fn, 0x1_0000_0040n, 0x2_0000_0001n]
+  const holds = {
+    ne: (value: bigint, other: bigint) => value !== other,
+    lt: (value: bigint, other: bigint) => value < other,
+    le: (value: bigint, other: bigint) => value <= other,
+    eq: (value: bigint, other: bigint) => value === other,
+    ge: (value: bigint, other: bigint) => value >= other,
+    gt: (value: bigint, other: bigint) => value > other,
+    'masked-eq': (value: bigint, mask: bigint) => (value & mask) === (0x40n & mask),
+  }
+  type Operator = keyof typeof holds
+  const conditionOf = fc.record({ op: fc.constantFrom(...(Object.keys(holds) as Operator[])), value: fc.constantFrom(7n, 0x40n, 0x1_0000_0040n) })
+  const conditionsOf = fc.uniqueArray(fc.tuple(fc.nat(2), conditionOf), { selector: ([index]) => index, minLength: 1, maxLength: 3 })
+  const alternativesOf = fc.uniqueArray(fc.record({ action: fc.constantFrom(...sterner), conditions: conditionsOf }), {
+    selector: ({ conditions }) => JSON.stringify(conditions.map(([index, { op, value }]) => `${index} ${op} ${value}`).sort()),
+    minLength: 1,
+    maxLength: 5,
+  })
+
+  it('for conditions that begin alike and overlap: the sternest of those that hold', () => {
+    fc.assert(
+      fc.property(alternativesOf, (rules) => {
+        const told = rules.map(({ action, conditions }) => {
+          const words = conditions.map(([index, { op, value }]) => ` ${index} ${op} ${value}${op === 'masked-eq' ? ' 64' : ''}`)
+          return `rule ${action} 257${words.join('')}`
+        })
+        const { status, program, complaint } = compileNatively(['default errno:38', ...told, ''].join('\n'))
+        expect({ status, complaint }).toEqual({ status: 0, complaint: '' })
+        for (const a of edges)
+          for (const b of edges)
+            for (const c of edges) {
+              const args = [a, b, c]
+              const met = rules.filter(({ conditions }) => conditions.every(([index, { op, value }]) => holds[op](args[index] ?? 0n, value)))
+              const verdict = sterner.find((action) => met.some((rule) => rule.action === action)) ?? 'errno:38'
+              const seen = simulate(program, { arch, number: 257, args })
+              if (seen !== verdict) expect([told, args, seen]).toEqual([told, args, verdict])
+            }
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('also for two that made no end of libseccomp', () => {
+    const { program } = compileNatively('default kill-thread\nrule log openat 2 ge 0x40 3 lt 7\nrule log openat 2 ge 0x40 4 lt 7\n')
+    const number = process.arch === 'x64' ? 257 : 56
+    const ask = (...args: bigint[]) => simulate(program, { arch, number, args })
+    expect([ask(0n, 0n, 64n, 7n, 6n), ask(0n, 0n, 64n, 6n, 7n), ask(0n, 0n, 64n, 7n, 7n), ask(0n, 0n, 63n, 6n, 6n)]).toEqual([
+      'log',
+      'log',
+      'kill-thread',
+      'kill-thread',
+    ])
+  })
 })
 
 describe('a compiler', () => {
@@ -155,6 +221,20 @@ describe('a compiler', () => {
   it('works where nothing can be kept', async () => {
     const filter = await createSeccompCompiler({ cacheDir: '/proc/nowhere' }).compile(profile)
     expect(simulate(filter, { arch, number: process.arch === 'x64' ? 165 : 40 })).toBe('errno:1')
+  })
+
+  it('ends the work on a profile that takes too long, and names it', async () => {
+    const syscalls = Array.from({ length: 4000 }, (_, value) => ({
+      names: ['mount'],
+      action: 'SCMP_ACT_ERRNO',
+      args: [{ index: 0, op: 'SCMP_CMP_EQ', value }],
+    }))
+    const slow = { text: JSON.stringify({ defaultAction: 'SCMP_ACT_ALLOW', syscalls }), name: 'slow.json' }
+    await expect(createSeccompCompiler({ cacheDir: place, patienceMs: 1 }).compile(slow)).rejects.toMatchObject({
+      code: 'invalid',
+      message: 'seccomp profile slow.json: its filter was not compiled within 1 ms',
+      hint: 'use fewer rules with args, or none of your own: leave out seccomp',
+    })
   })
 
   it('names the unknown call of a profile', async () => {
