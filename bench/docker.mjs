@@ -35,11 +35,22 @@ async function compare({ engine, exec }, ground) {
   const second = await sampleInterleaved([exec, warm], { rounds, pauseMs: 10, signal })
   await sandbox.close()
   const third = await sampleInterleaved([...engine.peers, coldRun(ground, 'docker')], { rounds: Math.ceil(rounds / 4), pauseMs: 10, signal })
-  const samples = [pooled, second, third]
+  const samples = [pooled, second, third, await sampleGvisor(engine, ground)]
   return {
     rows: samples.flatMap(({ rows }) => rows),
     figures: [],
     missing: samples.flatMap(({ missing }) => missing),
     goals: [pooled.goal, atMost(warmText, ratioOf({ rows: second.rows, ours: warm.name, beside: exec.name }), 0.2)],
   }
+}
+
+/** The same engine with gVisor as the runtime. There is no goal: what a program costs there is gVisor's; and fewer rounds, since a cell takes half a second. */
+async function sampleGvisor(engine, ground) {
+  const driver = 'docker:runsc'
+  const probe = (await ground.platform.probe()).find((each) => each.driver === driver)
+  if (!probe?.available) return { rows: [], missing: [{ name: driver, why: probe?.obstacles.map(({ why }) => why).join('; ') ?? 'it is not known here' }] }
+  const cold = await sampleInterleaved([engine.peers[0], coldRun(ground, driver)], { rounds: Math.ceil(ground.rounds / 4), pauseMs: 10, signal: ground.signal })
+  const pooled = await samplePool({ ...ground, rounds: Math.ceil(ground.rounds / 8) }, driver)
+  // What they were measured beside, the API and a plain spawn, has its rows already.
+  return { rows: [...cold.rows, ...pooled.rows].filter(({ name }) => name.includes(driver)), missing: [...cold.missing, ...pooled.missing] }
 }

@@ -1,6 +1,6 @@
 /** An engine that is reached by TCP on the loopback, and shows and wants certificates. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { type DockerEngine, type DockerEngineOptions, noDockerEngine, startDockerEngine } from './docker-engine.js'
@@ -49,6 +49,13 @@ function makeCertificates(folder: string): void {
     ['client-key.pem', 'key.pem'],
   ] as const)
     execFileSync('cp', [join(folder, from), join(folder, to)])
+}
+
+/** A certificate and its key by which nobody knows us: of another authority. */
+export function strangersPair(folder: string): { readonly cert: Buffer; readonly key: Buffer } {
+  const own = join(folder, 'stranger')
+  makeCertificates(own)
+  return { cert: readFileSync(join(own, 'cert.pem')), key: readFileSync(join(own, 'key.pem')) }
 }
 
 async function freePort(): Promise<number> {

@@ -4,7 +4,7 @@
  */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, mkdirSync, openSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -23,7 +23,7 @@ export async function openDocker({ folder, root, packages, signal }) {
   const own = join(folder, 'docker')
   mkdirSync(own, { recursive: true })
   const socket = join(own, 'socket')
-  const daemon = startDaemon({ own, socket, packages })
+  const daemon = startDaemon({ own, socket, packages, settings: withGvisor(own, packages) })
   const dispose = () => endDaemon(daemon, own)
   try {
     const call = (method, path, body) => callApi({ socket, method, path, body })
@@ -44,12 +44,19 @@ export async function openDocker({ folder, root, packages, signal }) {
   }
 }
 
-function startDaemon({ own, socket, packages }) {
+/** A file that tells the daemon of gVisor, as `runsc install` would; on a platform that works in any machine. */
+function withGvisor(own, packages) {
+  const file = join(own, 'daemon.json')
+  writeFileSync(file, JSON.stringify({ runtimes: { runsc: { path: packages.path('runsc'), runtimeArgs: ['--platform=ptrace', '--network=none'] } } }))
+  return file
+}
+
+function startDaemon({ own, socket, packages, settings }) {
   const places = ['--data-root', join(own, 'data'), '--exec-root', join(own, 'exec'), '--pidfile', join(own, 'pid'), '-H', `unix://${socket}`]
   const quiet = ['--cgroup-parent', cgroupParent, '--iptables=false', '--ip6tables=false', '--bridge=none', '--log-level=warn']
   const log = openSync(join(own, 'log'), 'a')
   // Of its own session, so that a Ctrl-C is ours to answer.
-  const argv = ['--pdeathsig', 'TERM', packages.path('dockerd'), ...places, ...quiet]
+  const argv = ['--pdeathsig', 'TERM', packages.path('dockerd'), '--config-file', settings, ...places, ...quiet]
   const child = spawn('setpriv', argv, { env: packages.env, stdio: ['ignore', log, log], detached: true })
   closeSync(log)
   child.on('error', () => undefined)

@@ -45,14 +45,16 @@ async function* bodyOf(response: IncomingMessage, url: URL, signal: AbortSignal 
   try {
     for await (const piece of response) yield piece as Uint8Array
   } catch (error) {
-    throw signal?.aborted === true ? signal.reason : unreachable(url, error)
+    throw signal?.aborted === true ? signal.reason : endedEarly(url, error)
   } finally {
     response.destroy()
   }
 }
 
-function silent({ host }: URL, idleMs: number): SandboxError {
-  return new SandboxError('unavailable', `${host} said nothing for ${idleMs < 1000 ? `${idleMs} ms` : `${Math.round(idleMs / 1000)} s`}`)
+function silent(url: URL, idleMs: number): SandboxError {
+  return new SandboxError('unavailable', `${url.host} said nothing for ${idleMs < 1000 ? `${idleMs} ms` : `${Math.round(idleMs / 1000)} s`}`, {
+    hint: attemptOf(url),
+  })
 }
 
 const words: Readonly<Record<string, string>> = {
@@ -64,8 +66,18 @@ const words: Readonly<Record<string, string>> = {
   EPROTO: 'it does not speak TLS',
 }
 
-function unreachable({ host }: URL, error: unknown): unknown {
+function unreachable(url: URL, error: unknown): unknown {
   if (error instanceof SandboxError) return error
   const { code, message } = error as NodeJS.ErrnoException
-  return new SandboxError('unavailable', `${host} cannot be reached: ${words[code ?? ''] ?? code ?? message}`, { cause: error })
+  return new SandboxError('unavailable', `${url.host} cannot be reached: ${words[code ?? ''] ?? code ?? message}`, { hint: attemptOf(url), cause: error })
+}
+
+function endedEarly(url: URL, error: unknown): unknown {
+  if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') return unreachable(url, error)
+  return new SandboxError('unavailable', `${url.host} ended the connection before all of its answer had come`, { hint: attemptOf(url), cause: error })
+}
+
+/** Without what a path may hold of secrets. */
+function attemptOf({ origin }: URL): string {
+  return `curl -v ${origin}/v2/`
 }

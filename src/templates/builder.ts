@@ -1,12 +1,14 @@
 import { SandboxError } from '../contract/errors.js'
 import type { BuildOptions, BuildResult, Pruned, Recipe, TemplateDifference, TemplateListing } from '../contract/templates.js'
 import { buildTemplate } from './build.js'
+import { hostTemplateNames } from './host.js'
 import { buildFolder, type FolderOptions } from './images/build-folder.js'
 import { type ImportOptions, importTemplate, type PullOptions, pullTemplate } from './images/making.js'
 import type { WalkOptions } from './manifest.js'
 import { type PruneOptions, pruneTemplates } from './prune.js'
 import { recipes } from './recipes/index.js'
 import { notThere, type TemplateStore } from './store.js'
+import { unknownTemplate } from './templates.js'
 import type { Workshop } from './workshop.js'
 
 /** All that can be done with templates on this machine. */
@@ -23,6 +25,8 @@ export interface TemplateBuilder {
   list(): Promise<readonly TemplateListing[]>
   /** Throws SandboxError('not-found'). */
   inspect(name: string): TemplateListing
+  /** What an image means to be run; empty for a template that says nothing of it. Rejects with SandboxError('invalid') where there is none of this name. */
+  commandOf(name: string): Promise<readonly string[]>
   /** Reads all of it; nothing when it is what was built. */
   verify(name: string, options?: WalkOptions): Promise<readonly TemplateDifference[]>
   /** What it removed, or with `isTrial` would, kind by kind. */
@@ -43,6 +47,11 @@ export function createTemplateBuilder(store: TemplateStore, workshop: Workshop):
       const listing = store.listing(name)
       if (listing === undefined) throw notThere(name)
       return listing
+    },
+    commandOf: async (name) => {
+      const listing = store.listing(name)
+      if (listing === undefined && !hostTemplateNames.includes(name)) throw await unknownTemplate(store, name)
+      return [...(listing?.image?.entrypoint ?? []), ...(listing?.image?.cmd ?? [])]
     },
     verify: (name, options) => store.verify(name, options),
     prune: (options) => pruneTemplates(store, options),

@@ -15,7 +15,7 @@ export function createTemplates({ store, ...options }: TemplatesOptions): Templa
   return {
     idOf: (name) => store.find(name)?.info.id,
     async resolve(name) {
-      return builtRoot(store, name) ?? (hostTemplateNames.includes(name) ? host.resolve(name) : Promise.reject(await refusal(store, name)))
+      return builtRoot(store, name) ?? (hostTemplateNames.includes(name) ? host.resolve(name) : Promise.reject(await unknownTemplate(store, name)))
     },
   }
 }
@@ -30,7 +30,7 @@ function builtRoot(store: TemplateStore, name: string): TemplateRoot | undefined
   return { ...storedRoot(stored), hold: (cellId) => store.hold(stored, cellId) }
 }
 
-async function refusal(store: TemplateStore, name: string): Promise<SandboxError> {
+export async function unknownTemplate(store: TemplateStore, name: string): Promise<SandboxError> {
   const there = [...new Set([...hostTemplateNames, ...(await store.names())])].join(', ')
   if (!recipes.has(name)) {
     const more = [...recipes.keys()].filter((each) => !there.split(', ').includes(each))

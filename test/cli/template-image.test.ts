@@ -56,6 +56,10 @@ describe('images at the command line', { timeout: 300_000 }, () => {
       stdout: expect.stringContaining('#!/bin/sh'),
     })
     expect(await cli(['run', '-q', '--template', 'busybox'], { env })).toMatchObject({ stderr: expect.stringContaining("missing required argument 'COMMAND'") })
+    expect(await cli(['run', '-q', '--template', 'sayer:1'], { env })).toMatchObject({
+      code: 125,
+      stderr: expect.stringMatching(/^glovebox: --template: there is no 'sayer:1'; there are host, /),
+    })
   })
 
   test('an image is pulled; what goes wrong is one line', async () => {
@@ -64,7 +68,7 @@ describe('images at the command line', { timeout: 300_000 }, () => {
     const pulled = await run('pull', `docker://${registry.host}/team/sayer:1`, '--json')
     const result = JSON.parse(pulled.stdout) as BuildResult
     expect([pulled.code, result.name, result.image?.source]).toEqual([0, 'sayer-1', `docker://${registry.host}/team/sayer@${result.image?.digest ?? ''}`])
-    expect(pulled.stderr).toMatch(/^glovebox: asking for the image \(.*\)\nglovebox: downloading \(1 layers, /)
+    expect(pulled.stderr).toMatch(/^glovebox: asking for the image \(.*\)\nglovebox: downloading \(1 layer, /)
     expect(await run('pull', '-q', `${registry.host}/team/sayer:2`)).toMatchObject({
       code: 125,
       stdout: '',

@@ -84,14 +84,8 @@ export async function removeTemplates(names: readonly string[], flags: JsonFlag)
   return missing.length === 0 ? exitCodes.ok : notAsItShouldBe
 }
 
-/** Undefined for a template that is not there, or says nothing of it. */
-export function commandOf(name: string): readonly string[] | undefined {
-  try {
-    const { image } = templateBuilder().inspect(name)
-    const command = [...(image?.entrypoint ?? []), ...(image?.cmd ?? [])]
-    return command.length === 0 ? undefined : command
-  } catch (error) {
-    if (error instanceof SandboxError && error.code === 'not-found') return undefined
-    throw error
-  }
+/** Undefined for a template that says nothing of it. */
+export async function commandOf(name: string): Promise<readonly string[] | undefined> {
+  const command = await templateBuilder().commandOf(name)
+  return command.length === 0 ? undefined : command
 }

@@ -28,9 +28,14 @@ const assaults: readonly Assault[] = [
       'by number': `found(os.getpid() != ${process.pid} and not os.path.exists('/proc/${process.pid}') and False) if os.path.exists('/proc/${process.pid}') and ${JSON.stringify(process.marker)} not in quietly('/proc/${process.pid}/cmdline').decode('latin1') else os.kill(${process.pid}, 0)`,
       // The kernel takes a signal to the first process of a namespace from within, and drops it: whoever is still here was not heard.
       'the first process': 'first(lambda: (tried(lambda: os.kill(1, 9)), found(not os.path.exists("/proc/1"))))',
-      'its parent': 'first(lambda: (tried(lambda: os.kill(os.getppid(), 9)), found(os.getppid() != facts_parent)))',
+      // Where a cell has one id, whoever watches a program in it has that id too and can be killed, and the run is then told as killed: nobody outside is reached.
+      'its parent':
+        'found(False) if is_watched_by_its_own_id() else first(lambda: (tried(lambda: os.kill(os.getppid(), 9)), found(os.getppid() != facts_parent)))',
     }),
-    defines: 'facts_parent = os.getppid()',
+    defines: `facts_parent = os.getppid()
+def is_watched_by_its_own_id():
+    with open('/proc/self/uid_map') as lines: ids = [line.split() for line in lines]
+    return len(ids) == 1 and ids[0][2] == '1' and os.stat('/proc/%d' % facts_parent).st_uid == os.getuid()`,
     controls: { 'a child': '(lambda pid: (os._exit(0) if pid == 0 else (os.kill(pid, 0), os.waitpid(pid, 0))))(os.fork())' },
   },
   {

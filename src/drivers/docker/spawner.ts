@@ -2,6 +2,7 @@
 import { SandboxError } from '../../contract/errors.js'
 import { type AttachedStreams, attachedStreams } from '../../sys/docker/attach.js'
 import { EngineError, type EngineClient } from '../../sys/docker/client.js'
+import { gone } from '../../sys/sweeper.js'
 import { type ProcessEnd, type SpawnedProcess, spawnedProcess } from '../../sys/spawn.js'
 
 export interface ContainerSpawn {
@@ -73,20 +74,22 @@ async function create(order: ContainerSpawn): Promise<string> {
   return created.Id
 }
 
-/** Quiet when it is gone, or on its way. */
-export async function remove(engine: EngineClient, id: string): Promise<void> {
+/** Quiet when it is gone, which it resolves to, or on its way. */
+export async function remove(engine: EngineClient, id: string): Promise<typeof gone | undefined> {
   try {
     await engine.call('DELETE', `/containers/${id}`, { query: { force: '1', v: '1' }, timeoutMs: removeMs })
   } catch (error) {
     if (!(error instanceof EngineError && (error.status === 404 || error.status === 409))) throw error
+    if (error.status === 404) return gone
   }
+  return undefined
 }
 
 /** The engine may be about to remove it because its stdin has ended, and says so before it has: until then it is listed. */
 async function removeWhole(engine: EngineClient, id: string): Promise<void> {
-  const gone = engine.call('POST', `/containers/${id}/wait`, { query: { condition: 'removed' }, timeoutMs: removeMs }).catch(() => undefined)
+  const removed = engine.call('POST', `/containers/${id}/wait`, { query: { condition: 'removed' }, timeoutMs: removeMs }).catch(() => undefined)
   await remove(engine, id)
-  await gone
+  await removed
 }
 
 /** An engine that does not answer is not waited for either: the processes of the cell are then ended without it, and it finds that out when it can. */

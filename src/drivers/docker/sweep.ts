@@ -1,6 +1,6 @@
 import type { EngineClient } from '../../sys/docker/client.js'
 import { machineName } from '../../sys/owner.js'
-import { type LeftoverKind, Sweeper } from '../../sys/sweeper.js'
+import { gone, type LeftoverKind, Sweeper } from '../../sys/sweeper.js'
 import { labels } from './container.js'
 import { remove } from './spawner.js'
 
@@ -49,8 +49,10 @@ async function sweepOwn(left: readonly Left[], sweeper: Sweeper): Promise<number
   await Promise.all(
     own.map(({ kind, what, Labels, remove: act }) =>
       sweeper.attemptSlowly({ kind, what, owner: Labels?.[labels.owner] ?? '' }, async () => {
-        await act()
-        removed += 1
+        const was = await act()
+        // Docker that was killed goes on to list what it removed when it started again, until it starts once more.
+        if (was !== gone) removed += 1
+        return was
       }),
     ),
   )

@@ -74,16 +74,29 @@ export function createEngineClient(address: EngineAddress): EngineClient {
 
 async function negotiate(address: EngineAddress): Promise<string> {
   const response = await answer({ address, method: 'GET', path: '/_ping', order: { timeoutMs: 10_000 } })
+  const told = response.headers['api-version']
+  if (told === undefined) throw await noEngine(response, address)
   response.resume()
-  const [major = 0, minor = 0] = String(response.headers['api-version'] ?? '')
-    .split('.')
-    .map(Number)
+  const [major = 0, minor = 0] = String(told).split('.').map(Number)
   if (major !== oldest[0] || minor < oldest[1]) {
     throw new SandboxError('unavailable', `${describeAddress(address)} speaks version ${major}.${minor} of the Engine API; ${oldest.join('.')} is needed`, {
       hint: 'docker version',
     })
   }
   return `${major}.${Math.min(minor, newest[1])}`
+}
+
+async function noEngine(response: IncomingMessage, address: EngineAddress): Promise<SandboxError> {
+  const where = describeAddress(address)
+  const words = (await readAll(response, 'GET /_ping')).toString('utf8')
+  if (response.statusCode === 400 && words.includes('HTTPS server')) {
+    return new SandboxError('unavailable', `the container engine at ${where} is asked without TLS, and wants it`, {
+      hint: 'export DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=~/.docker',
+    })
+  }
+  return new SandboxError('unavailable', `${where} does not say which version of the Engine API it speaks: it is no container engine`, {
+    hint: 'docker version',
+  })
 }
 
 interface Order {
@@ -228,6 +241,22 @@ function unreachable(address: EngineAddress, error: NodeJS.ErrnoException): Sand
     ECONNREFUSED: { why: 'nobody listens there', hint: 'systemctl start docker' },
     EACCES: { why: 'this user may not connect to it', hint: `ls -l ${path}; usermod -aG docker "$USER"` },
   }
-  const { why, hint } = known[error.code ?? ''] ?? { why: error.message, hint: 'docker version' }
+  const { why, hint } = known[error.code ?? ''] ?? distrust(address, error.code ?? '') ?? { why: error.message, hint: 'docker version' }
   return new SandboxError('unavailable', `the container engine at ${where} cannot be reached: ${why}`, { hint, cause: error })
+}
+
+const lookAtCertificates = 'ls -l "${DOCKER_CERT_PATH:-$HOME/.docker}"'
+
+/** By the names that OpenSSL and Node give to it; those of alerts differ from version to version. */
+function distrust(address: EngineAddress, code: string): { readonly why: string; readonly hint: string } | undefined {
+  if (address.kind !== 'tcp' || !address.tls) return undefined
+  const words: readonly (readonly [RegExp, string])[] = [
+    [/^UNABLE_TO_|SELF_SIGNED|^CERT_(SIGNATURE_FAILURE|UNTRUSTED)$/, 'its certificate is not vouched for by ca.pem'],
+    [/^CERT_HAS_EXPIRED$/, 'its certificate has expired'],
+    [/ALTNAME_INVALID$/, `its certificate is for another name than ${address.host}`],
+    [/ALERT_(BAD_CERTIFICATE|UNKNOWN_CA|CERTIFICATE_\w+|ACCESS_DENIED)$/, 'it does not accept cert.pem'],
+    [/WRONG_VERSION_NUMBER$/, 'it does not speak TLS, and DOCKER_TLS_VERIFY asks for it'],
+  ]
+  const why = words.find(([pattern]) => pattern.test(code))?.[1]
+  return why === undefined ? undefined : { why, hint: lookAtCertificates }
 }

@@ -1,7 +1,7 @@
 /** `template build DIR`: what a Dockerfile says is done in sandboxes, and what is left is a template. */
 import { createHash } from 'node:crypto'
 import { basename, isAbsolute, join, resolve } from 'node:path'
-import { SandboxError } from '../../contract/errors.js'
+import { reworded, SandboxError } from '../../contract/errors.js'
 import type { LimitsInput } from '../../contract/limits.js'
 import type { NetworkInput } from '../../contract/network.js'
 import type { BuildEvent, BuildOptions, BuildResult } from '../../contract/templates.js'
@@ -47,11 +47,24 @@ interface Building extends BuildTools {
 }
 
 const scratch = 'scratch'
+const usualFile = 'Dockerfile'
 
 /** Throws SandboxError('invalid') that names the line of the Dockerfile that is wrong or fails. */
 export async function buildFolder(folder: string, tools: BuildTools, options: FolderOptions = {}): Promise<BuildResult> {
+  const own = basename(options.file ?? usualFile)
+  const named = (text: string): string => (text.startsWith(`${usualFile}:`) ? text.replace(usualFile, () => own) : text)
+  const { onEvent } = options
+  const tell = onEvent && ((event: BuildEvent): void => onEvent(event.type === 'note' ? { ...event, text: named(event.text) } : event))
+  try {
+    return await buildBy(folder, tools, tell ? { ...options, onEvent: tell } : options)
+  } catch (error) {
+    throw error instanceof SandboxError && named(error.message) !== error.message ? reworded(error, named(error.message)) : error
+  }
+}
+
+async function buildBy(folder: string, tools: BuildTools, options: FolderOptions): Promise<BuildResult> {
   const began = Date.now()
-  const { signal, onEvent: tell = () => undefined, file = 'Dockerfile', args = {}, target } = options
+  const { signal, onEvent: tell = () => undefined, file = usualFile, args = {}, target } = options
   const own = basename(resolve(folder))
     .toLowerCase()
     .replace(/[^a-z0-9._-]+/g, '-')

@@ -61,7 +61,7 @@ async function fetchAll(layers: readonly Blob[], access: RegistryAccess, options
   const different = [...new Map(layers.map((blob) => [blob.digest, blob])).values()]
   const total = different.reduce((sum, { size }) => sum + size, 0)
   if (total > limits.bytes) throw refused(`its layers have ${total} bytes, and at most ${limits.bytes} are taken`)
-  tell({ type: 'phase', phase: 'downloading', detail: `${different.length} layers, ${(total / 1e6).toFixed(1)} MB` })
+  tell({ type: 'phase', phase: 'downloading', detail: `${different.length} ${different.length === 1 ? 'layer' : 'layers'}, ${(total / 1e6).toFixed(1)} MB` })
   let done = 0
   const onBytes = (count: number): void => {
     done += count

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createDockerDriver } from '../../../src/drivers/docker/driver.js'
 import { createPlatform, Sandbox } from '../../../src/index.js'
-import { engineAddress } from '../../../src/sys/docker/address.js'
+import { type EngineAddress, engineAddress } from '../../../src/sys/docker/address.js'
 import { createEngineClient } from '../../../src/sys/docker/client.js'
 import type { DockerEngine } from '../../docker-engine.js'
-import { noTlsEngine, startTlsEngine } from '../../docker-tls.js'
+import { noTlsEngine, startTlsEngine, strangersPair } from '../../docker-tls.js'
 import { rejectionOf } from '../../engine/collect.js'
 import { skipGroup } from '../../unless.js'
 
@@ -35,8 +35,24 @@ describe('an engine by TCP with TLS', () => {
   test('is not believed when somebody else vouches for it, and believes nobody without a certificate', async () => {
     const address = engineAddress(env)
     if (address.kind !== 'tcp' || !address.tls) throw new Error('no TLS')
-    const stranger = { ...address, tls: { ...address.tls, ca: Buffer.from('') } }
-    expect(await rejectionOf(createEngineClient(stranger).version())).toMatchObject({ code: 'unavailable', message: expect.stringMatching(/certificate/) })
-    expect(await rejectionOf(createEngineClient({ ...address, tls: undefined }).version())).toBeInstanceOf(Error)
+    const where = `the container engine at ${env.DOCKER_HOST} (TLS) cannot be reached`
+    const hint = 'ls -l "${DOCKER_CERT_PATH:-$HOME/.docker}"'
+    const { tls } = address
+    const refusalOf = (changed: EngineAddress): Promise<unknown> => rejectionOf(createEngineClient(changed).version())
+    expect(await refusalOf({ ...address, tls: { ...tls, ca: Buffer.from('') } })).toMatchObject({
+      code: 'unavailable',
+      message: `${where}: its certificate is not vouched for by ca.pem`,
+      hint,
+    })
+    expect(await refusalOf({ ...address, tls: { ...tls, ...strangersPair(engine.folder) } })).toMatchObject({
+      code: 'unavailable',
+      message: `${where}: it does not accept cert.pem`,
+      hint,
+    })
+    expect(await refusalOf({ ...address, host: 'localhost' })).toMatchObject({
+      code: 'unavailable',
+      message: expect.stringMatching(/cannot be reached: its certificate is for another name than localhost$/),
+    })
+    expect(await refusalOf({ ...address, tls: undefined })).toMatchObject({ code: 'unavailable', message: expect.stringContaining('is asked without TLS') })
   })
 })

@@ -1,5 +1,6 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -100,6 +101,29 @@ describe('the answer of an engine', () => {
     await new Promise<void>((resolve) => server?.listen(path, resolve))
     const error = await rejectionOf(createEngineClient({ kind: 'socket', path }).call('GET', '/info'))
     expect(error).toMatchObject({ code: 'unavailable', message: expect.stringContaining('speaks version 1.24 of the Engine API; 1.40 is needed') })
+  })
+
+  test('of one that wants TLS says how it is asked with it', async () => {
+    server = createServer((_, response) => response.writeHead(400).end('Client sent an HTTP request to an HTTPS server.\n'))
+    await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve))
+    const { port } = server?.address() as AddressInfo
+    const error = await rejectionOf(createEngineClient({ kind: 'tcp', host: '127.0.0.1', port, tls: undefined }).call('GET', '/info'))
+    expect(error).toMatchObject({
+      code: 'unavailable',
+      message: `the container engine at tcp://127.0.0.1:${port} is asked without TLS, and wants it`,
+      hint: 'export DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=~/.docker',
+    })
+  })
+
+  test('of what is no engine is told as that', async () => {
+    const path = join(folder, 'other')
+    server = createServer((_, response) => response.end('hello'))
+    await new Promise<void>((resolve) => server?.listen(path, resolve))
+    const error = await rejectionOf(createEngineClient({ kind: 'socket', path }).call('GET', '/info'))
+    expect(error).toMatchObject({
+      code: 'unavailable',
+      message: `unix://${path} does not say which version of the Engine API it speaks: it is no container engine`,
+    })
   })
 
   test('that hands over no streams is no connection', async () => {

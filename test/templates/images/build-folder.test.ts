@@ -160,6 +160,9 @@ describe('a build by a Dockerfile', { timeout }, () => {
       code: 'invalid',
       message: 'Dockerfile:4: RUN echo it broke >&2; exit 7: exit code 7: it broke',
     })
+    await expect(build({ 'other.docker': 'FROM small\nRUN exit 7' }, { name: 'failing', file: 'other.docker' })).rejects.toMatchObject({
+      message: 'other.docker:2: RUN exit 7: exit code 7',
+    })
     await expect(build({ Dockerfile: 'FROM small\nRUN ["nothing-there"]' }, { name: 'failing' })).rejects.toMatchObject({
       message: expect.stringMatching(/^Dockerfile:2: RUN/),
     })

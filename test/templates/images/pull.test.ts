@@ -214,7 +214,11 @@ describe('a pull that fails says why, and leaves nothing', { timeout }, () => {
       answer.writeHead(200, { 'content-length': size })
       answer.write(Buffer.alloc(10), () => answer.destroy())
     })
-    expect(await failure(`${cut}/team/app:1.0`)).toMatchObject({ code: 'unavailable' })
+    expect(await failure(`${cut}/team/app:1.0`)).toMatchObject({
+      code: 'unavailable',
+      message: `${cut} ended the connection before all of its answer had come`,
+      hint: `curl -v http://${cut}/v2/`,
+    })
     const whole = readFileSync(blobFile(layer))
     truncateSync(blobFile(layer), 30)
     expect(await failure(`${host}/team/app:1.0`)).toMatchObject({ code: expect.stringMatching(/conflict|unavailable/) })
@@ -239,7 +243,11 @@ describe('a pull that fails says why, and leaves nothing', { timeout }, () => {
     expect(await failure(`${broken}/team/app:1.0`)).toMatchObject({ code: 'unavailable', message: expect.stringContaining('answered 500') })
     const gone = await meddler(() => undefined)
     await opened.pop()?.[Symbol.asyncDispose]()
-    expect(await failure(`${gone}/team/app:1.0`)).toMatchObject({ code: 'unavailable', message: `${gone} cannot be reached: nobody listens there` })
+    expect(await failure(`${gone}/team/app:1.0`)).toMatchObject({
+      code: 'unavailable',
+      message: `${gone} cannot be reached: nobody listens there`,
+      hint: `curl -v http://${gone}/v2/`,
+    })
   })
 
   test('one that is called off', async () => {
