@@ -29,7 +29,9 @@ static void try_start(const uint8_t *bytes, size_t length, struct counts *counts
     CHECK(strlen(why) <= FRAME_TEXT_MOST && !start.memory);
     return;
   }
-  CHECK(start.argv[0] && start.cwd && start.uid != UINT32_MAX && start.gid != UINT32_MAX && start.rlimit_count <= START_RLIMITS_MOST);
+  /* One that is told later what to become has neither. */
+  CHECK(start.later || (start.argv[0] && start.cwd));
+  CHECK(start.uid != UINT32_MAX && start.gid != UINT32_MAX && start.rlimit_count <= START_RLIMITS_MOST);
   CHECK(strlen(start.group) <= START_GROUP_MOST && !strchr(start.group, '/') && strcmp(start.group, ".") && strcmp(start.group, ".."));
   CHECK(start.stdin_fed || !(start.terminal || start.worker));
   CHECK(!start.worker || (!start.terminal && !start.argv[1]));

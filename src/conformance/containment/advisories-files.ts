@@ -85,7 +85,7 @@ const guestLibraries: ContainmentCase = {
       const { stdout } = await sandbox.run(['sh', '-c', plant])
       const archive = await gather(await files.pack('/workspace/lib'))
       await files.unpack('/workspace/out', pieces(archive))
-      const owners = text((await sandbox.run(['sh', '-c', 'stat -c %u out/* | sort -u'])).stdout).trim()
+      const owners = text((await sandbox.run(['sh', '-c', 'find out -type f -printf "%U\\n" | sort -u'])).stdout).trim()
       ensure(owners === text(stdout).trim(), 'what is unpacked must be its own', { owners, guest: text(stdout).trim() })
       return `packed ${archive.length} bytes, unpacked as ${owners}`
     }),

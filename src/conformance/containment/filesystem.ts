@@ -94,11 +94,16 @@ const assaults: readonly Assault[] = [
     does: 'Renames /etc, /usr/bin and a program in it.',
     means: 'A guest can put its own files where others look for those of the system.',
     errors: [...kept, 'EBUSY', 'EINVAL'],
-    // To their own names: where nothing forbids it, nothing happens.
+    // To their own names, so that nothing happens where nothing forbids it. A kernel of its own may take that for nothing to do: there it is done, and undone.
+    defines: `def moved(path):
+    os.rename(path, path)
+    if at_home:
+        os.rename(path, path + '-gbx')
+        os.rename(path + '-gbx', path)`,
     tries: {
-      '/etc': "os.rename('/etc', '/etc')",
-      '/usr/bin': "os.rename('/usr/bin', '/usr/bin')",
-      '/usr/bin/env': "os.rename('/usr/bin/env', '/usr/bin/env')",
+      '/etc': "moved('/etc')",
+      '/usr/bin': "moved('/usr/bin')",
+      '/usr/bin/env': "moved('/usr/bin/env')",
     },
     controls: { 'folders of its own': "[os.mkdir('one'), os.mkdir('two'), os.rename('one', 'two')]" },
   },

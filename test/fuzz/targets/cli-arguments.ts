@@ -75,7 +75,7 @@ function programFor(first: string): Command {
   const program = new Command('glovebox').enablePositionalOptions().hook('preAction', (_, command) => {
     throw new Parsed(command)
   })
-  const chosen = adders[first] ?? adders.run
+  const chosen = Object.hasOwn(adders, first) ? adders[first] : adders.run
   chosen?.(program)
   for (const command of everyCommand(program))
     command.exitOverride().configureOutput({ writeOut: () => undefined, writeErr: () => undefined, outputError: () => undefined })
