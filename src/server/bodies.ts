@@ -1,5 +1,6 @@
 /** What comes in with a request: bounded, and given up when nothing comes any more. */
 import type { IncomingMessage } from 'node:http'
+import { SandboxError } from '../contract/errors.js'
 import { media } from '../contract/wire/media.js'
 import type { Route } from '../contract/wire/routes.js'
 import { HttpError } from './http-error.js'
@@ -8,6 +9,8 @@ import { parseJsonBody } from './json-body.js'
 export interface BodyBounds {
   readonly mostJsonBytes: number
   readonly mostBytes: number
+  /** Of JSON that one tenant sends at once, in however many requests. */
+  readonly mostTenantBytes: number
   /** Nothing came for so long. */
   readonly idleMs: number
   /** All of a JSON body comes within this, however steadily it dribbles. */
@@ -30,10 +33,49 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || (headers['content-length'] !== undefined && headers['content-length'] !== '0')
 }
 
+/** Of bodies that are gathered: each tenant has so much at once, so that none takes the memory of the others. */
+export class BodyRoom {
+  readonly #taken = new Map<string, number>()
+
+  /** Until what this returns is called. */
+  open(tenant: string, mostBytes: number): { take(bytes: number): void; close(): void } {
+    let own = 0
+    const add = (bytes: number): void => {
+      own += bytes
+      const taken = (this.#taken.get(tenant) ?? 0) + bytes
+      if (taken === 0) this.#taken.delete(tenant)
+      else this.#taken.set(tenant, taken)
+    }
+    return {
+      take: (bytes) => {
+        if ((this.#taken.get(tenant) ?? 0) + bytes > mostBytes)
+          throw new SandboxError('busy', `body: ${mostBytes} bytes of bodies are being read for this tenant`, { retryAfterMs: 1000 })
+        add(bytes)
+      },
+      close: () => add(-own),
+    }
+  }
+}
+
+export interface Reading {
+  readonly bounds: BodyBounds
+  readonly room: BodyRoom
+  readonly tenant: string
+}
+
 /** An empty object where there is none. */
-export async function readJson(request: IncomingMessage, bounds: BodyBounds): Promise<unknown> {
+export async function readJson(request: IncomingMessage, { bounds, room, tenant }: Reading): Promise<unknown> {
   if (!hasBody(request)) return {}
-  const bytes = request.complete ? wholeBody(request, bounds.mostJsonBytes) : await gatheredBody(request, bounds)
+  if (request.complete) return parsed(wholeBody(request, bounds.mostJsonBytes))
+  const place = room.open(tenant, bounds.mostTenantBytes)
+  try {
+    return parsed(await gatheredBody(request, bounds, (bytes) => place.take(bytes)))
+  } finally {
+    place.close()
+  }
+}
+
+function parsed(bytes: Uint8Array): unknown {
   return bytes.length === 0 ? {} : parseJsonBody(bytes)
 }
 
@@ -44,11 +86,12 @@ function wholeBody(request: IncomingMessage, mostBytes: number): Uint8Array {
   return bytes
 }
 
-async function gatheredBody(request: IncomingMessage, bounds: BodyBounds): Promise<Uint8Array> {
+async function gatheredBody(request: IncomingMessage, bounds: BodyBounds, take: (bytes: number) => void): Promise<Uint8Array> {
   const pieces: Uint8Array[] = []
   const until = performance.now() + bounds.jsonMs
   for await (const piece of bodyPieces(request, { mostBytes: bounds.mostJsonBytes, idleMs: bounds.idleMs })) {
     if (performance.now() > until) throw new HttpError(408, `body: did not end within ${bounds.jsonMs} ms`)
+    take(piece.length)
     pieces.push(piece)
   }
   return Buffer.concat(pieces)

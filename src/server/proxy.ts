@@ -26,8 +26,11 @@ const ownHeaders = ['connection', 'keep-alive', 'proxy-authenticate', 'proxy-aut
 function requestHeaders(headers: IncomingHttpHeaders, { isBeside, isKeyOurs, port }: Passing): OutgoingHttpHeaders {
   const left = new Set([...ownHeaders, ...(isKeyOurs ? ['authorization'] : []), ...(isBeside ? ['cookie', 'origin', 'referer'] : [])])
   const named = new Set((headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase()))
+  // Where its body ends is no matter of one connection: without it the body would be a request of its own.
+  named.delete('content-length')
   const kept = Object.entries(headers).filter(([name]) => !left.has(name) && !named.has(name) && !name.startsWith('glovebox-'))
-  return { ...Object.fromEntries(kept), host: `localhost:${port}` }
+  const framing = headers['transfer-encoding'] === undefined ? {} : { 'transfer-encoding': 'chunked' }
+  return { ...Object.fromEntries(kept), ...framing, host: `localhost:${port}` }
 }
 
 /** By which an answer would say something of all that is at our address: of what browsers keep of it, and how they reach it. */

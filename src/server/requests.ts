@@ -12,7 +12,7 @@ import type { Actor } from '../contract/tenants.js'
 import { media, wireHeaders } from '../contract/wire/media.js'
 import type { RequestLine } from '../contract/wire/request-line.js'
 import { type Answer, acceptedStream, sendAnswer, sendError, type StreamType } from './answers.js'
-import { bodyPieces, type BodyBounds, checkContentType, readJson } from './bodies.js'
+import { bodyPieces, type BodyBounds, BodyRoom, checkContentType, readJson } from './bodies.js'
 import { type Call, type Handler, type Handlers, parseBody, parseQuery } from './call.js'
 import type { Desk } from './desk.js'
 import { Door, type DoorOptions, type Entered } from './door.js'
@@ -38,7 +38,7 @@ export interface RequestOptions extends Pick<HouseParts, 'house' | 'keys'> {
   readonly within?: <Result>(headers: IncomingMessage['headers'], act: () => Result) => Result
 }
 
-const usualBounds: BodyBounds = { mostJsonBytes: 24 * 2 ** 20, mostBytes: 2 ** 40, idleMs: 60_000, jsonMs: 120_000 }
+const usualBounds: BodyBounds = { mostJsonBytes: 24 * 2 ** 20, mostBytes: 2 ** 40, mostTenantBytes: 256 * 2 ** 20, idleMs: 60_000, jsonMs: 120_000 }
 
 interface Asked {
   readonly request: IncomingMessage
@@ -71,6 +71,7 @@ export class Requests {
   readonly #signing: Signing
   readonly #standing: Standing
   readonly #idempotency = new Idempotency()
+  readonly #room = new BodyRoom()
   readonly #stopping = new AbortController()
 
   constructor(options: RequestOptions, { desk, handlers, signing, standing }: RequestParts) {
@@ -172,7 +173,8 @@ export class Requests {
     const stream = streamFor(request, match)
     const query = parseQuery(match.name, match.route.takes === 'raw' ? '' : entered.search)
     checkContentType(request, match.route)
-    const body = match.route.takes === undefined ? parseBody(match.name, await readJson(request, this.#bounds)) : undefined
+    const reading = { bounds: this.#bounds, room: this.#room, tenant: actor.tenant }
+    const body = match.route.takes === undefined ? parseBody(match.name, await readJson(request, reading)) : undefined
     const { signal, gone, onBehalfOf, done } = this.#follow(asked, actor)
     try {
       const platform = match.route.scope === 'public' || match.route.scope === 'signed' ? noPlatform : await this.platformOf(actor, request, id)

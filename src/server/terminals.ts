@@ -52,9 +52,12 @@ export class Terminals {
   /** Resolves when it is over. */
   async open({ request, socket, head }: Upgrade, place: TerminalPlace): Promise<void> {
     await place.platform.info(place.sandbox, { signal: place.signal })
-    const web = await new Promise<WebSocket>((resolve) => {
+    const web = await new Promise<WebSocket | undefined>((resolve) => {
+      // What is no handshake is answered there, and nothing comes of it.
+      socket.once('close', () => resolve(undefined))
       this.#server.handleUpgrade(request, socket, Buffer.from(head), resolve)
     })
+    if (!web) return
     const talk = new Talk(web, place)
     await talk.over
   }

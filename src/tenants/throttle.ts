@@ -1,6 +1,7 @@
 /**
  * Slows those who guess. Each source may be wrong a few times; then it waits, twice as long each time it is wrong again, and whatever it gives meanwhile is refused without being looked at.
  * Keys that were right from a source stay good there, so that a neighbour behind the same address cannot lock others out, unless they are guessed at themselves.
+ * They are remembered from the first time on: whoever guesses may come later, and all at once.
  * As many sources are remembered as there is room for; when all of those are waiting, those that are not known share one place.
  */
 
@@ -9,7 +10,7 @@ const firstWaitMs = 1000
 const longestWaitMs = 5 * 60_000
 /** After so long without a wrong one a source begins anew. */
 const forgottenMs = 15 * 60_000
-const mostGoodKeys = 16
+const mostGoodKeys = 10_000
 const triesOfGoodKey = 5
 const shared = '(others)'
 
@@ -17,8 +18,6 @@ interface Source {
   wrong: number
   waitsUntil: number
   seenAt: number
-  /** Keys that were right, and how often each was wrong since. */
-  readonly good: Map<string, number>
 }
 
 export interface ThrottleOptions {
@@ -29,6 +28,8 @@ export interface ThrottleOptions {
 
 export class Throttle {
   readonly #sources = new Map<string, Source>()
+  /** Keys that were right, by where that was, and how often each was wrong there since. */
+  readonly #good = new Map<string, number>()
   readonly #mostSources: number
   readonly #now: () => number
 
@@ -47,7 +48,7 @@ export class Throttle {
     if (!source) return 0
     const left = Math.ceil(source.waitsUntil - this.#now())
     if (left <= 0) return 0
-    const wrongSince = keyId === undefined ? undefined : source.good.get(keyId)
+    const wrongSince = keyId === undefined ? undefined : this.#good.get(goodName(address, keyId))
     return wrongSince !== undefined && wrongSince < triesOfGoodKey ? 0 : left
   }
 
@@ -57,18 +58,18 @@ export class Throttle {
     if (now - source.seenAt > forgottenMs) source.wrong = 0
     source.seenAt = now
     source.wrong += 1
-    if (keyId !== undefined && source.good.has(keyId)) source.good.set(keyId, (source.good.get(keyId) ?? 0) + 1)
+    const name = goodName(address, keyId ?? '')
+    const wrongSince = this.#good.get(name)
+    if (wrongSince !== undefined) this.#good.set(name, wrongSince + 1)
     if (source.wrong <= freeTries) return
     source.waitsUntil = now + Math.min(longestWaitMs, firstWaitMs * 2 ** Math.min(source.wrong - freeTries - 1, 20))
   }
 
-  /** Only sources that were wrong are remembered. */
   right(address: string | undefined, keyId: string): void {
-    const source = this.#sources.get(this.#placeOf(address))
-    if (!source) return
-    source.good.delete(keyId)
-    source.good.set(keyId, 0)
-    if (source.good.size > mostGoodKeys) source.good.delete(source.good.keys().next().value as string)
+    const name = goodName(address, keyId)
+    this.#good.delete(name)
+    this.#good.set(name, 0)
+    if (this.#good.size > mostGoodKeys) this.#good.delete(this.#good.keys().next().value as string)
   }
 
   #placeOf(address: string | undefined): string {
@@ -85,7 +86,7 @@ export class Throttle {
       return known
     }
     const named = this.#hasRoom() ? place : shared
-    const source = this.#sources.get(named) ?? { wrong: 0, waitsUntil: -Infinity, seenAt: this.#now(), good: new Map() }
+    const source = this.#sources.get(named) ?? { wrong: 0, waitsUntil: -Infinity, seenAt: this.#now() }
     this.#sources.set(named, source)
     return source
   }
@@ -98,6 +99,10 @@ export class Throttle {
     this.#sources.delete(place)
     return true
   }
+}
+
+function goodName(address: string | undefined, keyId: string): string {
+  return `${addressPlace(address)} ${keyId}`
 }
 
 /** One network of IPv6 is one source: whoever has one has all its addresses. */

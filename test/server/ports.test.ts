@@ -10,6 +10,12 @@ const program = `
 import http.server, json, sys
 class H(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
+    def whole(self):
+        if not self.headers.get('transfer-encoding'): return self.rfile.read(int(self.headers.get('content-length') or 0))
+        pieces = []
+        while not pieces or pieces[-1]:
+            pieces.append(self.rfile.read(int(self.rfile.readline(), 16))); self.rfile.readline()
+        return b''.join(pieces)
     def do_GET(self):
         if self.headers.get('upgrade'):
             self.wfile.write(b'HTTP/1.1 101 Switching Protocols\\r\\nconnection: upgrade\\r\\nupgrade: websocket\\r\\n\\r\\n'); self.wfile.flush()
@@ -18,8 +24,7 @@ class H(http.server.BaseHTTPRequestHandler):
                 got = self.connection.recv(1000)
                 if not got: return
                 self.connection.sendall(got.upper())
-        n = int(self.headers.get('content-length') or 0)
-        body = json.dumps({'path': self.path, 'method': self.command, 'headers': {k.lower(): v for k, v in self.headers.items()}, 'body': self.rfile.read(n).decode()}).encode()
+        body = json.dumps({'path': self.path, 'method': self.command, 'headers': {k.lower(): v for k, v in self.headers.items()}, 'body': self.whole().decode()}).encode()
         self.send_response(200); self.send_header('set-cookie', 'a=b'); self.send_header('content-type', 'text/html'); self.send_header('content-length', str(len(body))); self.end_headers(); self.wfile.write(body)
     do_POST = do_GET
     def log_message(self, *a): pass
@@ -59,6 +64,15 @@ describe('ports over HTTP', () => {
   test('a page of a guest’s beside ours has no origin, and leaves no cookie', async () => {
     const { headers } = await own.ask(`/v1/sandboxes/${id}/ports/${port}/`, { key })
     expect([headers['set-cookie'], headers['content-security-policy']]).toEqual([undefined, expect.stringMatching(/sandbox(?!.*allow-same-origin)/)])
+  })
+
+  test('S-14 where a body ends is told to the program by whatever method, so that it is no request of its own', async () => {
+    const headers = { 'transfer-encoding': 'chunked' }
+    const chunked = told(await own.ask(`/v1/sandboxes/${id}/ports/${port}/`, { key, method: 'GET', body: 'GET / HTTP/1.1\r\n\r\n', headers }))
+    expect([chunked.method, chunked.body]).toEqual(['GET', 'GET / HTTP/1.1\r\n\r\n'])
+    const named = { connection: 'close, content-length', 'content-length': '5' }
+    const counted = told(await own.ask(`/v1/sandboxes/${id}/ports/${port}/`, { key, method: 'GET', body: 'hello', headers: named }))
+    expect([counted.method, counted.body]).toEqual(['GET', 'hello'])
   })
 
   test('a port that nothing listens on is not found', async () => {

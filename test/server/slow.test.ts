@@ -69,3 +69,30 @@ describe('whoever is slow on purpose', () => {
     expect(performance.now() - begunAt).toBeLessThan(3000)
   })
 })
+
+test('a tenant that sends more bodies at once than it has room for is told so, and keeps nobody else waiting', async () => {
+  await using own = await ownServer({ bounds: { mostTenantBytes: 300_000 } })
+  const [red, blue] = [await own.key('red'), await own.key('blue')]
+  const begin = (secret: string) => {
+    const socket = connect(own.port, '127.0.0.1')
+    let heard = ''
+    socket.on('data', (piece) => {
+      heard += piece.toString('latin1')
+    })
+    socket.on('error', () => undefined)
+    const head = `POST /v1/sandboxes HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${secret}\r\ncontent-type: application/json\r\ncontent-length: 210000\r\n\r\n`
+    socket.write(head + ' '.repeat(200_000))
+    return { socket, heard: () => heard }
+  }
+  const first = begin(red)
+  await sleep(200)
+  const [second, other] = [begin(red), begin(blue)]
+  await expect.poll(second.heard).toMatch(/^HTTP\/1\.1 429 [^]*retry-after: 1\r\n[^]*"code":"busy"/i)
+  expect([first.heard(), other.heard()]).toEqual(['', ''])
+  first.socket.destroy()
+  await sleep(200)
+  const third = begin(red)
+  await sleep(300)
+  expect(third.heard()).toBe('')
+  for (const { socket } of [second, other, third]) socket.destroy()
+})

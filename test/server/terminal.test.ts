@@ -1,5 +1,10 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import WebSocket from 'ws'
+import type { Platform } from '../../src/contract/platform.js'
+import { Terminals } from '../../src/server/terminals.js'
 import { type OwnServer, ownServer, plain } from './own-server.js'
 
 interface Heard {
@@ -83,4 +88,23 @@ describe('terminals over WebSockets', () => {
     await expect.poll(() => messages.at(-1)).toMatchObject({ type: 'error', error: { code: 'invalid' } })
     await expect.poll(() => web.readyState).toBe(WebSocket.CLOSED)
   })
+})
+
+test('what is no handshake is refused, and nothing of it is held', async () => {
+  const server = createServer()
+  const opened = new Promise<void>((resolve, reject) => {
+    server.on('upgrade', (request, socket, head) => {
+      const platform = { info: () => Promise.resolve() } as unknown as Platform
+      new Terminals().open({ request, socket, head }, { platform, sandbox: '', signal: new AbortController().signal }).then(resolve, reject)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  socket.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: none\r\n\r\n')
+  const [heard] = (await once(socket, 'data')) as [Buffer]
+  expect(heard.toString()).toMatch(/^HTTP\/1\.1 400 /)
+  await opened
+  socket.destroy()
+  server.close()
 })

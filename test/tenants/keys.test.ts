@@ -191,6 +191,16 @@ describe('whoever guesses', () => {
     expect(throttle.waitMs('192.0.2.7', 'good')).toBeGreaterThan(0)
   })
 
+  test('does not lock out a neighbour whose key was right before anyone guessed, however many there are', () => {
+    const throttle = new Throttle({ now: () => 0 })
+    const neighbours = Array.from({ length: 100 }, (_, index) => `good${index}`)
+    for (const each of neighbours) throttle.right('192.0.2.7', each)
+    for (let index = 0; index < 12; index++) throttle.wrong('192.0.2.7', 'other')
+    expect(throttle.waitMs('192.0.2.7', 'other')).toBeGreaterThan(0)
+    expect(neighbours.map((each) => throttle.waitMs('192.0.2.7', each))).toEqual(neighbours.map(() => 0))
+    expect(throttle.waitMs('192.0.2.7', 'never')).toBeGreaterThan(0)
+  })
+
   test('is one source for a whole network of IPv6, and for IPv4 written as IPv6', () => {
     const throttle = new Throttle({ now: () => 0 })
     for (let index = 0; index < 12; index++) throttle.wrong(`2001:db8:1:2:${index}::${index}`, undefined)

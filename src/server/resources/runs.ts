@@ -162,7 +162,10 @@ async function* merged({ output, log, asks }: Sources, gone: AbortSignal): Async
     }
   }
   const logging = async (): Promise<void> => {
-    for await (const record of leaving(log ?? new Queue<NetworkRecord>(), over.signal)) queue.push({ type: 'record', record })
+    for await (const record of leaving(log ?? new Queue<NetworkRecord>(), over.signal)) {
+      queue.push({ type: 'record', record })
+      await room.wait(recordBytes)
+    }
   }
   void logging().catch(() => undefined)
   reading().then(
@@ -173,6 +176,7 @@ async function* merged({ output, log, asks }: Sources, gone: AbortSignal): Async
     for await (const event of leaving(queue, gone)) {
       yield event
       if (event.bytes instanceof Uint8Array) room.free(event.bytes.length)
+      else if (event.type === 'record') room.free(recordBytes)
     }
   } finally {
     stop?.()
@@ -182,24 +186,27 @@ async function* merged({ output, log, asks }: Sources, gone: AbortSignal): Async
 }
 
 const mostWaiting = 2 ** 18
+/** What a record counts for; of those that find no room the log tells how many were missed. */
+const recordBytes = 512
 
 /** How much waits to be read. */
 class Room {
   #waiting = 0
-  #wake: (() => void) | undefined
+  readonly #wakes = new Set<() => void>()
 
   async wait(bytes: number): Promise<void> {
     this.#waiting += bytes
     while (this.#waiting > mostWaiting) {
       await new Promise<void>((resolve) => {
-        this.#wake = resolve
+        this.#wakes.add(resolve)
       })
     }
   }
 
   free(bytes: number): void {
     this.#waiting -= bytes
-    this.#wake?.()
+    for (const wake of this.#wakes) wake()
+    this.#wakes.clear()
   }
 }
 
