@@ -16,7 +16,11 @@ export async function openSandboxRuntime({ folder, packages, signal, asFound }) 
   const cwd = join(own, 'work')
   mkdirSync(cwd, { recursive: true })
   writeFileSync(join(own, 'package.json'), '{"private":true}')
-  await execute('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--prefix', own, '@anthropic-ai/sandbox-runtime'], { cwd: own, signal, env: asFound })
+  await execute('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--prefix', own, '@anthropic-ai/sandbox-runtime'], {
+    cwd: own,
+    signal,
+    env: asFound,
+  })
   const installed = join(own, 'node_modules/@anthropic-ai/sandbox-runtime')
   const { version } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
   // A home of its own, so that nobody's settings are read.

@@ -16,6 +16,11 @@ export function checkOneShotRun(options: OneShotRunCall): OneShotRunCall {
   return call
 }
 
+/** What is to be fulfilled before the program runs. */
+export function waitOf({ after, afterIfConfined = after }: OneShotRunCall, { network, mounts }: Spec): Promise<unknown> | undefined {
+  return network === false && mounts.length === 0 ? afterIfConfined : after
+}
+
 /** Throws SandboxError('invalid') naming the option. */
 export function checkOneShot<Call extends OneShotCall>(options: Call, more: readonly (keyof Call)[] = []): Call {
   const { fresh, pool, language, onRequest } = checkCallOptions(options, ['signal', 'onRequest', 'fresh', 'pool', 'language', 'receipt', ...more])

@@ -33,7 +33,7 @@ import { oneShotPools, PoolLevels, sumOf } from './pool-levels.js'
 import { LinerPool } from './pool-liners.js'
 import { entrust, finished, type OneShotHost, shootOnce, storyOf } from './pool-one-shot.js'
 import { chosenProbe } from './making.js'
-import { checkLined, checkOneShot, checkOneShotRun, checkSettings, isLinable, tooMany, unlinedField } from './pool-refusals.js'
+import { checkLined, checkOneShot, checkOneShotRun, checkSettings, isLinable, tooMany, unlinedField, waitOf } from './pool-refusals.js'
 
 /** What pools need of the engine, besides what they make cells with. */
 export interface PoolsHost extends Omit<PoolGround, 'count' | 'checkRoom' | 'makeRoom'> {
@@ -151,9 +151,11 @@ export class PoolsFacet implements PlatformPools {
     signal?.throwIfAborted()
     const lined = await this.#linedFor(place, request, call)
     if (lined) {
-      const { network, mounts } = lined.planned.spec
-      const first = network === false && mounts.length === 0 ? (call.afterIfConfined ?? after) : after
-      const how = (within: AbortSignal) => ({ onRequest: call.onRequest, after: first, signal: signal ? AbortSignal.any([signal, within]) : within })
+      const how = (within: AbortSignal) => ({
+        onRequest: call.onRequest,
+        after: waitOf(call, lined.planned.spec),
+        signal: signal ? AbortSignal.any([signal, within]) : within,
+      })
       return this.#host.during(lined.planned, signal, (within) => lined.kept.run(lined.planned, request, how(within)))
     }
     await after
