@@ -147,20 +147,16 @@ export class PoolsFacet implements PlatformPools {
 
   async run(place: OneShotPlace, request: RunRequest, options: OneShotRunCall = {}): Promise<OneShot> {
     const call = checkOneShotRun(options)
-    const { signal, after } = call
-    signal?.throwIfAborted()
+    call.signal?.throwIfAborted()
     const lined = await this.#linedFor(place, request, call)
     if (lined) {
-      const how = (within: AbortSignal) => ({
-        onRequest: call.onRequest,
-        after: waitOf(call, lined.planned.spec),
-        signal: signal ? AbortSignal.any([signal, within]) : within,
-      })
-      return this.#host.during(lined.planned, signal, (within) => lined.kept.run(lined.planned, request, how(within)))
+      const own = { onRequest: call.onRequest, after: waitOf(call, lined.planned.spec) }
+      const how = (within: AbortSignal) => ({ ...own, signal: call.signal ? AbortSignal.any([call.signal, within]) : within })
+      return this.#host.during(lined.planned, call.signal, (within) => lined.kept.run(lined.planned, request, how(within)))
     }
-    await after
+    await call.after
     const sandbox = 'pool' in place ? await this.#acquire(place.pool, {}, { ...call, only: request }) : await this.#take(place.spec, call, request)
-    return shootOnce(sandbox, { request, signal }, this.#shots)
+    return shootOnce(sandbox, { request, signal: call.signal }, this.#shots)
   }
 
   /** Those that wait, and those on their way there. */
