@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util'
 import { environmentOf, missedGoals, renderGoal, versionOf, writeReport } from '../dist/bench/index.js'
 import { Accounts, Told } from './soak/accounts.mjs'
 import { openGround } from './soak/ground.mjs'
-import { descriptorCount, holdings, leftOf, memoryNow } from './soak/holdings.mjs'
+import { descriptorCount, holdings, leftOf, memoryHeld, memoryNow } from './soak/holdings.mjs'
 import { workInLanes } from './soak/lanes.mjs'
 import { chartOf, reportOf } from './soak/report.mjs'
 
@@ -78,11 +78,11 @@ async function soak(ground, { minutes, seed, lanes }) {
   const work = { ...ground, accounts, seed }
   await phase(work, { lanes, untilMs: startedAt + warmMs })
   const before = await settled(ground, hasNoCell)
-  const warm = { ...memoryNow({ last: true }), seconds: (performance.now() - startedAt) / 1000 }
+  const warm = { ...(await memoryHeld()), seconds: (performance.now() - startedAt) / 1000 }
   say(`warm after ${Math.round(warm.seconds)} s and ${accounts.ended} acts`)
   await phase({ ...work, seed: seed + 1 }, { lanes, untilMs: performance.now() + totalMs - warmMs })
   const after = await settled(ground, (now) => leftOf(before, now).length === 0)
-  const end = memoryNow({ last: true })
+  const end = await memoryHeld()
   const seconds = (performance.now() - startedAt) / 1000
   await told.end()
   return { seed, minutes, lanes, warm, end, left: leftOf(before, after), accounts, told, open: accounts.open, samples: sampling.end(), seconds }

@@ -5,6 +5,7 @@
  */
 import { setMaxListeners } from 'node:events'
 import type { EgressOrder } from '../contract/egress.js'
+import { linkSignals } from '../contract/linked-signals.js'
 import type { Address, Host, NetworkRecord, NetworkRules, NetworkSummary } from '../contract/network.js'
 import { mustTerminate, type Question } from '../policy/network-decide.js'
 import { hostText, isSameHost } from '../policy/network-host.js'
@@ -24,7 +25,6 @@ import { type Place, Places } from './places.js'
 import { type Draft, Records } from './records.js'
 import { Reserve } from './reserve.js'
 import type { Resolver } from './resolver.js'
-import { linkSignals } from './signals.js'
 
 export interface GateOrder extends EgressOrder {
   readonly resolver: Resolver
@@ -105,13 +105,11 @@ class LiveGate implements Gate {
     const host = this.#judge.hostOf(attempt)
     if ('code' in host) return this.#deny(draft, host)
     const known = { ...draft, host: hostText(host) }
-    const over = linkSignals(this.#closing.signal, signal)
+    using over = linkSignals(this.#closing.signal, signal)
     try {
       return await this.#pass({ attempt, draft: known, question: questionOf(attempt, host) }, over.signal)
     } catch (error) {
       return this.#deny(known, refusalOf(error))
-    } finally {
-      over.release()
     }
   }
 

@@ -1,6 +1,7 @@
 /** A connection whose bytes are counted, slowed down and cut off as they pass. Nothing is read from the socket while what was read still waits. */
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
+import { timerLength } from '../contract/timer-length.js'
 import type { Bucket, Meter } from './buckets.js'
 import type { Clock } from './clock.js'
 import { EgressError } from './egress-error.js'
@@ -198,7 +199,7 @@ export class MeteredStream extends Duplex {
     const look = (): void => {
       const restMs = this.#lastTraffic + idleTimeoutMs - clock.now()
       if (restMs <= 0) this.destroy(new EgressError('timed-out', `nothing was carried for ${idleTimeoutMs} ms`))
-      else this.#idle = setTimeout(look, Math.ceil(restMs)).unref()
+      else this.#idle = setTimeout(look, timerLength(Math.ceil(restMs))).unref()
     }
     look()
   }

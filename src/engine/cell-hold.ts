@@ -1,4 +1,5 @@
 import { SandboxError } from '../contract/errors.js'
+import { linkSignals } from '../contract/linked-signals.js'
 import type { PlannedSandbox } from '../policy/apply.js'
 import type { FilesHost } from './file-operation.js'
 import type { Lifetime, Stillness } from './lifetime.js'
@@ -64,9 +65,9 @@ export class CellHold implements ReadableSandbox {
 
   /** In its turn: what was asked of its life before, a pause and a resume too, is done by then. */
   async whileStill<T>(signal: AbortSignal | undefined, act: (reading: Reading) => Promise<T>): Promise<T> {
-    const until = AbortSignal.any([this.#calledOff.signal, ...(signal ? [signal] : [])])
+    using until = linkSignals(this.#calledOff.signal, signal)
     try {
-      return await this.#order.life.still(() => this.#readingOf(until, act))
+      return await this.#order.life.still(() => this.#readingOf(until.signal, act))
     } catch (error) {
       // It says why it is over.
       if (this.#calledOff.signal.aborted) await this.#order.checkOpen()

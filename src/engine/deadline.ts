@@ -1,5 +1,4 @@
-/** Node's timers take no longer delay: a longer one would fire at once. */
-const longestTimerMs = 2 ** 31 - 1
+import { timerLength } from '../contract/timer-length.js'
 
 /** What a deadline goes by. One that can stand still tells those that joined it when it stops and goes on. */
 export interface Clock {
@@ -48,7 +47,8 @@ export class Deadline implements Waiting {
 
   goOn(): void {
     const { restMs } = this
-    this.#timer = setTimeout(() => (restMs > longestTimerMs ? this.goOn() : this.#reach()), Math.min(restMs, longestTimerMs))
+    const lengthMs = timerLength(restMs)
+    this.#timer = setTimeout(() => (restMs > lengthMs ? this.goOn() : this.#reach()), lengthMs)
     this.#timer.unref()
   }
 

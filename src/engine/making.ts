@@ -2,6 +2,7 @@
 import type { Cell, CellSpec, CommandRules, Driver, Probe, TemplateRoot } from '../contract/driver.js'
 import { SandboxError } from '../contract/errors.js'
 import type { Faults } from '../contract/faults.js'
+import { linkSignals } from '../contract/linked-signals.js'
 import type { RequestJudge } from '../contract/platform-network.js'
 import type { Policy } from '../contract/policy.js'
 import type { SnapshotInfo } from '../contract/snapshots.js'
@@ -160,9 +161,10 @@ function startingIn({ cwd }: Pick<Spec, 'cwd'>, { workdir }: Pick<TemplateRoot, 
 /** The same, given up when it takes longer than this. */
 export async function makeCellInTime(preparation: Preparation, tools: Tools, { signal, answerMs, ...wishes }: Patience): Promise<MadeCell> {
   const late = new AbortController()
+  using either = linkSignals(signal, late.signal)
   const patience = new Deadline(answerMs, () => late.abort(new SandboxError('broken', `a cell did not open within ${answerMs} ms`)))
   try {
-    return await makeCell(preparation, tools, { signal: AbortSignal.any([signal, late.signal]), ...wishes })
+    return await makeCell(preparation, tools, { signal: either.signal, ...wishes })
   } finally {
     patience.cancel()
   }

@@ -158,7 +158,7 @@ export class Pool<Item extends PoolItem> {
   /** Resolves when nothing is left, in use or not. Throws when something is; then again. */
   async close(): Promise<void> {
     const why = new SandboxError('closed', `${this.#order.name} was closed`)
-    this.#calledOff.abort(why)
+    for (const each of [this.#calledOff, ...this.#refills.keys()]) each.abort(why)
     clearTimeout(this.#refilling)
     this.#waiters.failAll(why)
     await this.#finishMakes()
@@ -277,7 +277,7 @@ export class Pool<Item extends PoolItem> {
   async #refill(): Promise<void> {
     if (!this.#lacks) return
     const unwanted = new AbortController()
-    const made = this.#make(AbortSignal.any([this.#calledOff.signal, unwanted.signal]))
+    const made = this.#make(unwanted.signal)
     this.#refills.set(unwanted, made)
     await made
     this.#refills.delete(unwanted)

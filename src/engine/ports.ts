@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { WardenConnection } from '../channel/index.js'
 import { unlessAborted } from '../contract/call-options.js'
 import { SandboxError } from '../contract/errors.js'
+import { linkSignals } from '../contract/linked-signals.js'
 import type { Forward, LoopbackListener, LoopbackOrder, PortConnection } from '../contract/ports.js'
 import { durationInUnits } from '../contract/quantities.js'
 import { PortForward } from './forward.js'
@@ -60,7 +61,7 @@ export class SandboxPorts {
   /** Resolves when something listens on the port. */
   async waitFor(port: number, { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal | undefined }): Promise<void> {
     const deadline = performance.now() + timeoutMs
-    const until = AbortSignal.any([this.#over.signal, ...(signal ? [signal] : [])])
+    using until = linkSignals(this.#over.signal, signal)
     for (let waitMs = 10; ; waitMs = Math.min(waitMs * 1.5, 250)) {
       await this.#order.checkOpen()
       signal?.throwIfAborted()
@@ -69,14 +70,15 @@ export class SandboxPorts {
       if (restMs <= 0)
         throw new SandboxError('not-found', `port: nothing listens on ${port} in sandbox ${this.#order.id} after ${durationInUnits(timeoutMs, Math.round)}`)
       // What ended the wait is told by the next look.
-      await sleep(Math.min(waitMs, restMs), undefined, { signal: until }).catch(() => undefined)
+      await sleep(Math.min(waitMs, restMs), undefined, { signal: until.signal }).catch(() => undefined)
     }
   }
 
   /** One connection that is the caller's own. */
   async connect(port: number, signal: AbortSignal | undefined): Promise<PortConnection> {
+    using until = linkSignals(this.#over.signal, signal)
     try {
-      const connection = await this.#connect(port, AbortSignal.any([this.#over.signal, ...(signal ? [signal] : [])]))
+      const connection = await this.#connect(port, until.signal)
       this.#order.onTraffic()
       return connection
     } catch (error) {

@@ -1,3 +1,5 @@
+import { timerLength } from '../contract/timer-length.js'
+
 /** Sleeping less than this would cost more processor time than it could save. */
 const leastSleepMs = 5
 
@@ -35,7 +37,7 @@ export class ProcessorDeadline {
 
   #sleep(leftMs: number): void {
     const { processors, pauseMs = leastSleepMs } = this.#options
-    this.#timer = setTimeout(() => this.#look(), Math.min(Math.max(leftMs / processors, pauseMs), 2 ** 31 - 1))
+    this.#timer = setTimeout(() => this.#look(), timerLength(Math.max(leftMs / processors, pauseMs)))
     this.#timer.unref()
   }
 

@@ -1,12 +1,10 @@
-interface Linked {
+interface Linked extends Disposable {
   readonly signal: AbortSignal
-  /** Nothing of it is left with either. Idempotent. */
-  release(): void
 }
 
-/** Aborts with the first of both. Unlike `AbortSignal.any`, which leaves something with a signal that lives long each time it is used. */
+/** Aborts with the first of both, until it is disposed of. Unlike `AbortSignal.any`, which leaves something with a signal that lives long each time it is used. */
 export function linkSignals(lasting: AbortSignal, own: AbortSignal | undefined): Linked {
-  if (own === undefined) return { signal: lasting, release: () => undefined }
+  if (own === undefined) return { signal: lasting, [Symbol.dispose]: () => undefined }
   const both = new AbortController()
   const links = [lasting, own].map((source) => ({ source, abort: () => both.abort(source.reason) }))
   for (const { source, abort } of links) {
@@ -15,7 +13,7 @@ export function linkSignals(lasting: AbortSignal, own: AbortSignal | undefined):
   }
   return {
     signal: both.signal,
-    release: () => {
+    [Symbol.dispose]: () => {
       for (const { source, abort } of links) source.removeEventListener('abort', abort)
     },
   }
