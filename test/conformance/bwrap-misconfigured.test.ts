@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { containmentCases, runContainment } from '../../src/conformance/index.js'
+import { containmentCases, runContainment, type Subject } from '../../src/conformance/index.js'
 import type { Driver } from '../../src/contract/driver.js'
 import { type CellParts, misbuilt } from './mutants/misbuilt-cell.js'
 import { lyingWarden } from './mutants/twists.js'
@@ -14,12 +14,38 @@ interface Misconfiguration {
   readonly caughtBy: readonly string[]
   /** Where the engine is an ordinary user's: the modes of the host's files keep the rest from its programs, walls or not. */
   readonly caughtForUser?: readonly string[]
+  /** Beneath an engine, where a case needs one. */
+  readonly depth?: 'engine'
 }
 
 const isRoot = process.getuid?.() === 0
 
 function without(args: readonly string[], option: string): string[] {
   return args.filter((argument, at) => argument !== option && args[at - 1] !== option)
+}
+
+const allNamespaces = ['user', 'pid', 'ipc', 'net', 'uts', 'cgroup']
+
+/** With namespaces of its own but for these. */
+function sharing(bwrap: readonly string[], shared: readonly string[]): string[] {
+  const own = allNamespaces.filter((kind) => !shared.includes(kind)).map((kind) => `--unshare-${kind}`)
+  return bwrap.flatMap((word) => (word === '--unshare-all' ? own : [word]))
+}
+
+/** Of the host's pid namespace no /proc can be mounted: there is the one that is there. And its warden is not pid 1. */
+function amongAllProcesses({ bwrap, warden: [program = '', ...words], ...rest }: CellParts): CellParts {
+  const shared = sharing(bwrap, ['pid']).filter((word) => word !== '--as-pid-1')
+  return { ...rest, bwrap: shared.flatMap((word) => (word === '--proc' ? ['--ro-bind', '/proc'] : [word])), warden: [program, '--subreaper', ...words] }
+}
+
+/** Every part of the real one, but for the limit that it is told. */
+function withoutLimitOfProcesses(driver: Driver): Driver {
+  return {
+    name: driver.name,
+    tier: driver.tier,
+    probe: () => driver.probe(),
+    open: (spec, signal) => driver.open({ ...spec, limits: { ...spec.limits, processes: 100_000 } }, signal),
+  }
 }
 
 const cell =
@@ -49,20 +75,13 @@ const misconfigurations: readonly Misconfiguration[] = [
     caughtBy: ['isolation/host-loopback', 'isolation/network-off-reach', 'isolation/no-network', 'posture/namespaces'],
   },
   {
+    name: "the host's processes",
+    twist: cell(amongAllProcesses),
+    caughtBy: ['isolation/host-processes', 'isolation/namespaces', 'posture/namespaces'],
+  },
+  {
     name: "the host's IPC and hostname",
-    twist: cell(({ bwrap, ...rest }) => ({
-      ...rest,
-      bwrap: [
-        '--unshare-user',
-        '--unshare-pid',
-        '--unshare-net',
-        '--unshare-cgroup',
-        ...without(
-          bwrap.filter((word) => word !== '--unshare-all'),
-          '--hostname',
-        ),
-      ],
-    })),
+    twist: cell(({ bwrap, ...rest }) => ({ ...rest, bwrap: without(sharing(bwrap, ['ipc', 'uts']), '--hostname') })),
     caughtBy: ['isolation/namespaces', 'kernel/shared-memory-of-the-host', 'posture/namespaces'],
   },
   {
@@ -83,6 +102,11 @@ const misconfigurations: readonly Misconfiguration[] = [
     name: 'no filter of system calls',
     twist: () => ({ driver: misbuilt((parts) => parts), filter: () => Promise.resolve(new Uint8Array()) }),
     caughtBy: ['isolation/wide-calls', 'isolation/typed-input', 'posture/filter'],
+  },
+  {
+    name: 'no no_new_privs, without which it has no filter either',
+    twist: cell(({ launcher, ...rest }) => ({ ...rest, launcher: ['python3', join(import.meta.dirname, 'mutants/without-no-new-privs.py'), ...launcher] })),
+    caughtBy: ['posture/no-new-privileges', 'posture/filter'],
   },
   {
     name: 'the docker socket mounted',
@@ -114,7 +138,8 @@ const misconfigurations: readonly Misconfiguration[] = [
     caughtBy: ['isolation/capabilities', 'posture/capabilities'],
   },
   { name: 'an id of the host that others have too', twist: () => ({ driver: boasting }), caughtBy: ['tenants/ids'] },
-  { name: 'no limit of processes, nor of anything by groups', twist: () => ({ driver: boasting }), caughtBy: ['posture/groups-of-control'] },
+  { name: 'no limit of processes', depth: 'engine', twist: () => ({ driver: withoutLimitOfProcesses }), caughtBy: ['attacks/threads'] },
+  { name: 'no limit of anything by groups', twist: () => ({ driver: boasting }), caughtBy: ['posture/groups-of-control'] },
   {
     name: 'a device of the host',
     twist: cell(({ bwrap, ...rest }) => ({ ...rest, bwrap: [...bwrap, '--dev-bind', '/dev/null', '/dev/fuse'] })),
@@ -134,21 +159,23 @@ describe('a cell with', () => {
     await world[Symbol.asyncDispose]()
   })
 
-  const redIn = async (twist: Twist, ids: readonly string[]): Promise<string[]> => {
-    const subject = await world.driverSubject('bwrap', twist)
+  /** Because of what got through: a cell that does not open, or a script that breaks, shows nothing. */
+  const redIn = async (subject: Subject, ids: readonly string[]): Promise<string[]> => {
     const results = await runContainment(subject, { place: 'user', cases: containmentCases.filter(({ id }) => ids.includes(id)) })
+    expect(results.filter(({ reason }) => reason === 'broke off')).toEqual([])
     return results.filter(({ verdict }) => verdict === 'failed').map(({ id }) => id)
   }
 
-  for (const { name, twist, caughtBy, caughtForUser = caughtBy } of misconfigurations) {
+  for (const { name, twist, caughtBy, caughtForUser = caughtBy, depth } of misconfigurations) {
     const named = isRoot ? caughtBy : caughtForUser
     test(`${name} turns ${named.join(', ')} red`, { timeout: 120_000 }, async () => {
-      expect((await redIn(twist(world), named)).sort()).toEqual([...named].sort())
+      const subject = await (depth === 'engine' ? world.engineSubject('bwrap', twist(world)) : world.driverSubject('bwrap', twist(world)))
+      expect((await redIn(subject, named)).sort()).toEqual([...named].sort())
     })
   }
 
   test('no mistake turns none of them red', { timeout: 120_000 }, async () => {
     const all = new Set(misconfigurations.flatMap(({ caughtBy }) => caughtBy))
-    expect(await redIn({ driver: misbuilt((parts) => parts) }, [...all])).toEqual([])
+    expect(await redIn(await world.driverSubject('bwrap', { driver: misbuilt((parts) => parts) }), [...all])).toEqual([])
   })
 })
