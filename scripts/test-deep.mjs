@@ -26,7 +26,8 @@ async function main() {
     const load = { name: 'ten minutes of mixed load', root, argv: [process.execPath, 'bench/server-load.mjs', '--minutes', '10'], budgetSeconds: 900 }
     const fuzz = { name: 'fuzz', root, argv: [process.execPath, 'scripts/fuzz.mjs', '--seconds', '1080'], budgetSeconds: 1800 }
     const soak = { name: 'soak', root, argv: [process.execPath, 'bench/soak.mjs', '--minutes', '10', '--out', reports], budgetSeconds: 1200 }
-    const results = [await runVitest(suite), await runProgram(load), await runProgram(fuzz), await runProgram(soak)]
+    const verify = { name: 'verify', root, argv: [process.execPath, 'dist/cli/main.js', 'verify', '--html', join(reports, 'verify.html')], budgetSeconds: 1800 }
+    const results = [await runVitest(suite), await runProgram(verify), await runProgram(load), await runProgram(fuzz), await runProgram(soak)]
     process.stdout.write(`${results.map(suiteBlock).join('\n')}\n${countLine(results)}\n`)
     return results.some(({ failures }) => failures.length > 0) ? 1 : 0
   } finally {
